@@ -1,0 +1,52 @@
+// The tensors of one case. The one header that includes ATen (it is precompiled); all others forward-declare.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+#include "harness/attention_problem.h"
+#include "harness/quantity.h"
+
+namespace attest {
+
+struct Inputs {
+  AttentionProblem problem;
+  at::Tensor q, k, v;           // [B, Hq, Sq, D], [B, Hkv, Skv, D], [B, Hkv, Skv, Dv]; any strides
+  at::Tensor dout;              // [B, Hq, Sq, Dv]; undefined: forward only
+  at::Tensor dlse;              // fp32 [B, Hq, Sq], gradient of lse or rem; undefined: none
+  at::Tensor key_padding_mask;  // bool [B, Skv], true = the key exists; undefined: every key exists
+
+  bool backward() const { return dout.defined(); }
+  /// The reason these inputs contradict their problem (a shape, a dtype, a device), or nothing.
+  std::optional<std::string> invalid_reason() const;
+  /// On `device`, strides and offsets kept, bytes between the rows kept where the storage can be copied whole.
+  Inputs to(Device device) const;
+  /// Without dout and dlse.
+  Inputs forward_only() const;
+};
+
+struct Outputs {
+  at::Tensor out;  // [B, Hq, Sq, Dv]
+  at::Tensor lse;  // fp32 [B, Hq, Sq]: lse or rem
+  at::Tensor dq, dk, dv;
+
+  at::Tensor& operator[](Quantity quantity);
+  const at::Tensor& operator[](Quantity quantity) const;
+  Outputs cpu() const;
+};
+
+at::ScalarType scalar_type(Dtype dtype);
+Dtype dtype_of(at::ScalarType type);  // throws UsageError on any but half, bfloat16, float
+at::Device torch_device(Device device);
+
+/// An uninitialised output of a kernel of ours, filled with NaN unless poison_fresh(false) was called
+/// (under compute-sanitizer initcheck a fill would hide an element nobody writes).
+at::Tensor fresh(at::IntArrayRef sizes, at::ScalarType type, Device device);
+void poison_fresh(bool on);
+
+/// Makes libtorch's CUDA part available: loads libtorch_cuda.so once, when there is a GPU and that library.
+/// Returns the reason it can't, or nothing.
+std::optional<std::string> load_cuda();
+
+}  // namespace attest

@@ -1,0 +1,12 @@
+# Unit tests lie beside the code; one program holds them all, and links once.
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS
+  "${PROJECT_SOURCE_DIR}/harness/*_test.cc" "${PROJECT_SOURCE_DIR}/kernels/*_test.cc" "${PROJECT_SOURCE_DIR}/oracles/*_test.cc"
+  "${PROJECT_SOURCE_DIR}/properties/*_test.cc" "${PROJECT_SOURCE_DIR}/fixtures/*_test.cc" "${PROJECT_SOURCE_DIR}/reports/*_test.cc"
+  "${PROJECT_SOURCE_DIR}/tools/*_test.cc")
+add_executable(attest_tests ${test_sources})
+target_precompile_headers(attest_tests REUSE_FROM attest_harness)
+target_link_libraries(attest_tests PRIVATE attest_tools attest_everything GTest::gtest GTest::gmock GTest::gtest_main)
+target_compile_definitions(attest_tests PRIVATE ATTEST_PROGRAM="$<TARGET_FILE:attest>")
+add_dependencies(attest_tests attest)
+include(GoogleTest)
+gtest_discover_tests(attest_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
