@@ -1,8 +1,23 @@
 # CUDA when nvcc is there. Without it the CPU part is built, and that is said.
 set(ATTEST_CUDA_ARCHITECTURES "" CACHE STRING "CUDA architectures, e.g. 80;90a; empty: those of the GPUs present, else 90a")
 include(CheckLanguage)
+if(NOT CMAKE_CUDA_COMPILER)
+  unset(CMAKE_CUDA_COMPILER CACHE)  # looked for afresh: it may have been installed since
+  find_program(ATTEST_NVCC nvcc PATHS /usr/local/cuda/bin)
+  if(ATTEST_NVCC AND NOT DEFINED ENV{CUDACXX})
+    set(ENV{CUDACXX} "${ATTEST_NVCC}")
+  endif()
+endif()
 check_language(CUDA)
 if(CMAKE_CUDA_COMPILER)
+  execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --version OUTPUT_VARIABLE nvcc_version ERROR_QUIET)
+  string(REGEX MATCH "release ([0-9]+)" nvcc_version "${nvcc_version}")
+  set(nvcc_major "${CMAKE_MATCH_1}")
+endif()
+if(CMAKE_CUDA_COMPILER AND nvcc_major LESS 12)
+  set(ATTEST_HAS_CUDA OFF)
+  message(STATUS "CUDA: nvcc ${nvcc_major} is too old (12 or later is needed); the CPU part is built, CUDA variants are left out")
+elseif(CMAKE_CUDA_COMPILER)
   if(NOT ATTEST_CUDA_ARCHITECTURES)
     execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
                     OUTPUT_VARIABLE capabilities OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)

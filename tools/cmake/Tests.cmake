@@ -10,3 +10,9 @@ target_compile_definitions(attest_tests PRIVATE ATTEST_PROGRAM="$<TARGET_FILE:at
 add_dependencies(attest_tests attest)
 include(GoogleTest)
 gtest_discover_tests(attest_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+
+# What is not C++ is tested by scripts.
+foreach(script launcher_test check_layers check_layers_test)
+  add_test(NAME ${script} COMMAND "${PROJECT_SOURCE_DIR}/tools/${script}")
+  set_tests_properties(${script} PROPERTIES TIMEOUT 120)
+endforeach()
