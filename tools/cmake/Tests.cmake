@@ -16,3 +16,12 @@ foreach(script launcher_test check_layers check_layers_test)
   add_test(NAME ${script} COMMAND "${PROJECT_SOURCE_DIR}/tools/${script}")
   set_tests_properties(${script} PROPERTIES TIMEOUT 120)
 endforeach()
+
+# What newcomers copy is compiled, so that it cannot rot; it is linked into nothing.
+file(GLOB skeletons CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/skeleton/*.cc")
+add_library(attest_skeleton OBJECT ${skeletons})
+target_precompile_headers(attest_skeleton REUSE_FROM attest_harness)
+target_link_libraries(attest_skeleton PRIVATE attest_options)
+if(ATTEST_HAS_CUDA)
+  attest_cuda_library(attest_skeleton_cuda "${PROJECT_SOURCE_DIR}/tools/skeleton/variant.cu")
+endif()
