@@ -42,6 +42,11 @@ struct EnumNames<Comparison::Outcome> {
 double ulp(double reference, double actual, Dtype dtype);
 
 /// `baseline` is needed by kTimesBaseline alone. `actual` may live anywhere; any strides.
+/// With error e and radius r: e + r ≤ bound passes, e − r > bound fails, else undecided. A non-finite actual fails, unless the
+/// reference is the same infinity or so large that a value in contract rounds to it. kForwardError: an element whose bound
+/// exceeds `trivial` is vacuous; it fails only when |actual| > trivial + bound, and its headroom is relative to that.
+/// kTimesBaseline: n × the largest error of the baseline, never under the rounding to the output dtype.
+/// Throws Error when the reference or the baseline cannot be used (NaN, absent).
 Comparison compare(const at::Tensor& actual, const ReferenceQuantity& reference, const Tolerance& tolerance,
                    const ErrorUnits& units, const at::Tensor* baseline = nullptr);
 
