@@ -45,7 +45,8 @@ bool is_failure(Status s);
 Verdict pass(std::vector<Comparison> comparisons = {});
 Verdict vacuous(std::string why);
 Verdict incorrect(std::string sentence, std::vector<Comparison> comparisons = {});
-/// Pass when every comparison passes; incorrect naming the worst otherwise; undecided when none fails and one is undecided.
+/// Pass when every comparison passes; incorrect naming the worst otherwise; undecided when none fails and one is undecided;
+/// vacuous when there is no comparison, or no element whose inaccuracy could have failed it.
 /// `law` says what was compared, e.g. "batch element 1 run alone".
 Verdict judge(std::vector<Comparison> comparisons, const std::string& law);
 const Comparison* worst_of(const Verdict& v);
