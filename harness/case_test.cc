@@ -80,7 +80,7 @@ TEST(CaseText, a_word_it_does_not_understand_is_named) {
 }
 
 TEST(CaseText, the_hash_is_the_same_on_every_machine) {
-  EXPECT_EQ(hash_of(Case{}), 0U) << to_string(Case{});
+  EXPECT_EQ(hash_of(Case{}), 761869586787587786U) << to_string(Case{});
 }
 
 TEST(CaseValidity, every_refusal_has_a_reason) {
