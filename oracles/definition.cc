@@ -218,7 +218,6 @@ void Evaluation::put_keys(int64_t b, int64_t kv) {
 }  // namespace
 
 Reference evaluate(const Inputs& inputs, const Definition& definition) {
-  if (const auto reason = inputs.problem.invalid_reason()) throw UsageError(*reason);
   if (const auto reason = inputs.invalid_reason()) throw UsageError(*reason);
   return Evaluation(inputs, definition).run();
 }
