@@ -69,6 +69,7 @@ void backward(Row& row) {
     key.dz_error = ErrorTerms().add(rest * a_size, rest_error(key)).add(beta * far_size, beta_error(key));
     key.dz_error.add(rest, a_error).add(beta, far_error);
     key.dz_error.add(Source::kUnit, rest * a_size + beta * far_size + std::fabs(to_double(key.dz)) + 2 * kUnderflow);
+    key.dz_error.add(Source::kUnit, kLost * (a_size + far_size));
     key.dz_trivial = rest * a_size + beta * far_sum;
     far += a;
     far_sum += a_size;
