@@ -1,0 +1,160 @@
+#include "harness/trial.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "harness/error.h"
+
+namespace attest {
+namespace {
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& total) : total_(total) {}
+  ~Stopwatch() {
+    total_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  double& total_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+const Oracle* affordable_oracle(const AttentionProblem& problem, std::string& why) {
+  why = "no oracle is registered";
+  for (const Oracle* oracle : Registry<Oracle>::instance().all()) {
+    if (!oracle->domain.ops.contains(problem.op)) continue;
+    const auto excluded = oracle->domain.excludes(problem);
+    if (!excluded) return oracle;
+    why = oracle->name + ": " + *excluded;
+  }
+  return nullptr;
+}
+
+/// A promise or a known failure changes what a broken law means.
+Verdict qualified(Verdict verdict, const KernelVariant& variant, const Property& property) {
+  if (!is_failure(verdict.status)) return verdict;
+  const auto known = variant.known_failures.find(property.name);
+  if (known != variant.known_failures.end()) {
+    verdict.status = Status::kKnownFailure;
+    verdict.sentence += " (known: " + known->second + ")";
+  } else if (verdict.status == Status::kIncorrect && !variant.promises.contains(property.name)) {
+    verdict.status = Status::kNotPromised;
+  }
+  return verdict;
+}
+
+std::optional<std::string> outside(const CaseTrial& trial, SharedCase& shared, const Property& property) {
+  const KernelVariant& variant = trial.variant();
+  const AttentionProblem& problem = shared.inputs(Device::kCpu).problem;
+  if (problem.op != variant.op) return fmt::format("{} is for {}", variant.name, name_of(variant.op));
+  if (!property.domain.ops.contains(problem.op)) return fmt::format("{} is not a law of {}", property.name, name_of(problem.op));
+  const auto check = [&](const CaseDomain& d) { return shared.made_by() ? d.excludes(*shared.made_by()) : d.excludes(problem); };
+  if (auto why = check(variant.domain)) return why;
+  if (auto why = check(property.domain)) return why;
+  if (variant.refuses) return variant.refuses(trial.inputs());
+  return std::nullopt;
+}
+
+}  // namespace
+
+SharedCase::SharedCase(Inputs cpu_inputs, std::optional<Case> made_by, std::function<void(Event::Kind)> announce)
+    : cpu_(std::move(cpu_inputs)), made_by_(std::move(made_by)), announce_(std::move(announce)) {}
+
+const Inputs& SharedCase::inputs(Device device) {
+  if (device == Device::kCpu) return cpu_;
+  if (!cuda_) {
+    Stopwatch watch(time_.harness);
+    cuda_ = cpu_.to(Device::kCuda);
+  }
+  return *cuda_;
+}
+
+const Reference& SharedCase::reference() {
+  if (reference_) return *reference_;
+  std::string why;
+  const Oracle* oracle = affordable_oracle(cpu_.problem, why);
+  if (oracle == nullptr) throw NoOracle("no oracle affords this case (" + why + ")");
+  announce_(Event::Kind::kOracle);
+  Stopwatch watch(time_.oracle);
+  try {
+    reference_ = oracle->evaluate(cpu_);
+  } catch (const std::exception& e) {
+    throw OracleFailure(oracle->name + " failed: " + e.what());
+  }
+  reference_->oracle = oracle->name;
+  announce_(Event::Kind::kKernel);
+  return *reference_;
+}
+
+const Outputs& SharedCase::baseline() {
+  if (baseline_) return *baseline_;
+  const std::string name = fmt::format("{}.cpu.fixed_order", name_of(cpu_.problem.op));
+  const KernelVariant* variant = Registry<KernelVariant>::instance().find(name);
+  if (variant == nullptr) throw OracleFailure("the baseline " + name + " is not registered");
+  return *(baseline_ = variant->run(cpu_));
+}
+
+Outputs SharedCase::run(const KernelVariant& variant, const Inputs& inputs) {
+  Stopwatch watch(time_.kernel);
+  Outputs outputs = variant.run(inputs);
+  synchronize(variant.device);
+  return outputs;
+}
+
+const Outputs& CaseTrial::outputs() {
+  if (!outputs_) outputs_ = shared_.run(variant_, inputs());
+  return *outputs_;
+}
+
+EnumSet<Quantity> CaseTrial::quantities() const {
+  EnumSet<Quantity> q = variant_.produces;
+  if (property_ != nullptr) q = q & property_->judges;
+  return inputs().backward() ? q : q & kForward;
+}
+
+void synchronize(Device device) {
+  if (device == Device::kCpu) return;
+  try {
+    c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
+    guard.synchronizeDevice(guard.getDevice().index());
+  } catch (const std::exception& e) {
+    throw LaunchError(e.what());
+  }
+}
+
+Verdict judge_cell(CaseTrial& trial, SharedCase& shared, const Property& property) {
+  trial.judge_for(property);
+  const auto failed = [](Status status, const std::string& text) { return Verdict{status, text, {}}; };
+  Verdict verdict;
+  try {
+    if (auto why = outside(trial, shared, property)) return failed(Status::kUnsupported, *why);
+    if (trial.quantities().empty()) return failed(Status::kUnsupported, "the variant gives nothing that this law judges here");
+    verdict = property.check(trial);
+  } catch (const NoOracle& e) {
+    return failed(Status::kUnsupported, e.what());
+  } catch (const OracleFailure& e) {
+    return failed(Status::kHarnessError, e.what());
+  } catch (const OutOfMemoryError& e) {
+    verdict = failed(Status::kOutOfMemory, e.what());
+  } catch (const c10::OutOfMemoryError& e) {
+    verdict = failed(Status::kOutOfMemory, e.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    verdict = failed(Status::kOutOfMemory, "the kernel asked for more memory than there is");
+  } catch (const LaunchError& e) {
+    verdict = failed(Status::kLaunchError, e.what());
+  } catch (const Error& e) {
+    return failed(Status::kHarnessError, e.what());
+  } catch (const c10::Error& e) {
+    const std::string text = e.what_without_backtrace();
+    const bool memory = text.find("allocate memory") != std::string::npos || text.find("out of memory") != std::string::npos;
+    verdict = failed(memory ? Status::kOutOfMemory : Status::kLaunchError, text);
+  } catch (const std::exception& e) {
+    verdict = failed(Status::kLaunchError, std::string("the kernel threw: ") + e.what());
+  }
+  return qualified(std::move(verdict), trial.variant(), property);
+}
+
+}  // namespace attest

@@ -1,0 +1,48 @@
+// The parent's side of a worker: a child process that answers jobs, or dies, or says nothing in time.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/job.h"
+
+namespace attest {
+
+struct WorkerCommand {
+  std::string program;             // the attest executable
+  std::vector<std::string> args;   // worker --in 3 --out 4 …
+  std::string log;                 // where its stdout and stderr go (appended)
+};
+
+/// How one job ended.
+struct JobResult {
+  struct CellVerdict {
+    Cell cell;
+    Verdict verdict;
+  };
+  std::vector<CellVerdict> verdicts;  // in the order of the job's cells; may be a prefix when `lost`
+  TimeShare time;
+  bool lost = false;                  // the worker died, hung or was poisoned: the cells after the last verdict were not run
+};
+
+class WorkerProcess {
+ public:
+  explicit WorkerProcess(WorkerCommand command);
+  ~WorkerProcess();  // kills it
+  WorkerProcess(WorkerProcess&&) noexcept;
+  WorkerProcess& operator=(WorkerProcess&&) noexcept;
+
+  /// Sends `job` and collects its verdicts. `timeout` is for each cell, and for the oracle apart. A death or a hang becomes the
+  /// verdict of the cell that was running; the process is then gone and the next call starts a fresh one.
+  JobResult work(const Job& job, std::chrono::milliseconds timeout);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace attest
