@@ -1,0 +1,36 @@
+// From a failing source to the smallest one that fails in the same way.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include "harness/case_domain.h"
+#include "harness/job.h"
+
+namespace attest {
+
+struct Inputs;
+
+struct ShrinkTask {
+  Cell cell;
+  Source source;       // fails
+  Verdict verdict;     // how
+  CaseDomain domain;   // cases stay inside
+  int64_t max_probes = 600;
+  std::chrono::seconds max_time{180};
+  /// Judges the cell on a source. `final`: the minimum, run again with the full timeout, and kept as a record.
+  std::function<Verdict(const Source&, bool final)> probe;
+  /// The inputs of a source, to know which edits fit.
+  std::function<Inputs(const Source&)> inputs_of;
+};
+
+struct ShrinkResult {
+  Source minimum;
+  Verdict verdict;     // of the minimum, run again; kFlaky when it then came out otherwise
+  int64_t shrinks = 0, probes = 0;
+};
+
+/// First the Case shrinks (harness/generate.h), then the data are simplified (harness/edit.h).
+ShrinkResult shrink(const ShrinkTask& task);
+
+}  // namespace attest
