@@ -1,0 +1,186 @@
+#include "harness/campaign.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "harness/edit.h"
+#include "harness/error.h"
+#include "harness/ledger.h"
+#include "harness/materialise.h"
+#include "harness/plan.h"
+#include "harness/record.h"
+#include "harness/shrink.h"
+#include "harness/tensors.h"
+#include "harness/worker_process.h"
+
+namespace attest {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// While shrinking, a candidate that hangs is given up sooner: the minimum is judged again with the full time.
+constexpr milliseconds kProbeTimeout{3000};
+
+class Campaign {
+ public:
+  Campaign(const CampaignOptions& options, const CampaignHooks& hooks, CampaignListener& listener)
+      : options_(options), hooks_(hooks), listener_(listener), plan_(options, hooks.has_gpu),
+        ledger_(plan_, options.out + "/journal.jsonl") {}
+
+  CampaignResult run() {
+    const auto start = steady_clock::now();
+    if (options_.budget) stop_at_ = start + *options_.budget;
+    listener_.campaign_started(options_.budget ? 0 : plan_.size());
+    in_threads([this](WorkerProcess& worker) { judge_cases(worker); });
+    if (options_.shrink) {
+      to_shrink_ = ledger_.to_shrink();
+      in_threads([this](WorkerProcess& worker) { shrink_cells(worker); });
+    }
+    CampaignResult result;
+    result.cells = ledger_.conclude();
+    result.provenance = options_.provenance;
+    result.cases = ledger_.entered();
+    result.time = ledger_.time();
+    result.seconds = std::chrono::duration<double>(steady_clock::now() - start).count();
+    listener_.campaign_finished(result);
+    return result;
+  }
+
+ private:
+  /// Runs `work` in one thread for each job, each with a worker process of its own; the first exception is thrown again.
+  void in_threads(const std::function<void(WorkerProcess&)>& work) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < options_.jobs; ++i)
+      threads.emplace_back([&, i] {
+        try {
+          WorkerProcess worker = hooks_.make_worker(plan_.needs_cuda() ? Device::kCuda : Device::kCpu, i);
+          work(worker);
+        } catch (...) {
+          std::lock_guard lock(mutex_);
+          if (!failure_) failure_ = std::current_exception();
+        }
+      });
+    for (std::thread& t : threads) t.join();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+  bool stopping() const { return failure_ || (stop_at_ && steady_clock::now() >= *stop_at_); }
+
+  /// The next source that is not judged yet, and its open cells; false when there is none.
+  bool take(int64_t& number, Source& source, std::vector<Cell>& cells) {
+    std::lock_guard lock(mutex_);
+    while (next_ < plan_.size() && ledger_.is_done(next_)) ++next_;
+    if (next_ >= plan_.size() || stopping() || interrupted()) return false;
+    number = next_++;
+    source = plan_.source(number);
+    cells.clear();
+    for (size_t i : plan_.cells_for(source))
+      if (ledger_.is_open(i)) cells.push_back(plan_.cells()[i].cell);
+    ledger_.begin(number, source);
+    return true;
+  }
+
+  void judge_cases(WorkerProcess& worker) {
+    int64_t number = 0;
+    Source source;
+    std::vector<Cell> cells;
+    while (take(number, source, cells)) {
+      CaseResult result{number, source, {}, {}};
+      judge(worker, source, cells, result);
+      std::lock_guard lock(mutex_);
+      const int64_t done = ledger_.enter(std::move(result));
+      listener_.case_finished(done, ledger_.failing());
+    }
+  }
+
+  /// What a lost worker left is given to a fresh one; a variant that took its process with it is not tried again here.
+  void judge(WorkerProcess& worker, const Source& source, std::vector<Cell> cells, CaseResult& result) {
+    while (!cells.empty()) {
+      JobResult part = worker.work({source, cells, ""}, options_.timeout);
+      result.time += part.time;
+      if (!part.lost || part.verdicts.empty()) cells.clear();
+      for (JobResult::CellVerdict& v : part.verdicts) {
+        std::erase(cells, v.cell);
+        result.verdicts.push_back(std::move(v));
+      }
+      if (cells.empty()) return;
+      const std::string dead = result.verdicts.back().cell.variant;
+      // The worker skips what follows a failed `returns`, so those before the lost cell were judged or skipped on purpose.
+      std::erase_if(cells, [&](const Cell& c) { return c.variant <= dead; });
+    }
+  }
+
+  void shrink_cells(WorkerProcess& worker) {
+    while (true) {
+      size_t index = 0;
+      CellResult cell;
+      {
+        std::lock_guard lock(mutex_);
+        if (to_shrink_.empty() || failure_ || interrupted()) return;
+        index = to_shrink_.back();
+        to_shrink_.pop_back();
+        cell = ledger_.cell(index);
+      }
+      shrink_cell(worker, plan_.cells()[index], cell);
+      std::lock_guard lock(mutex_);
+      ledger_.enter_minimum(cell);
+      listener_.counterexample_found(cell);
+    }
+  }
+
+  void shrink_cell(WorkerProcess& worker, const PlannedCell& planned, CellResult& cell) {
+    const std::string folder = fmt::format("fixtures/{}/{}", planned.cell.variant, planned.cell.property);
+    std::filesystem::create_directories(options_.out + "/" + folder);
+    cell.fixture = options_.out + "/" + folder + "/1.h5";
+    ShrinkResult minimum = shrink({planned.cell, cell.source, cell.worst, planned.domain, 600, std::chrono::seconds(180),
+                                   [&](const Source& source, bool final) { return probe(worker, planned.cell, source, final, cell.fixture); },
+                                   [&](const Source& source) { return inputs_of(source); }});
+    cell.source = minimum.minimum;
+    cell.worst = minimum.verdict;
+    cell.sentence = minimum.verdict.sentence;
+    cell.shrinks = minimum.shrinks;
+    cell.probes = minimum.probes;
+  }
+
+  Verdict probe(WorkerProcess& worker, const Cell& cell, const Source& source, bool final, const std::string& fixture) {
+    const milliseconds timeout = final ? options_.timeout : std::min(options_.timeout, kProbeTimeout);
+    JobResult result = worker.work({source, {cell}, final ? fixture : ""}, timeout);
+    if (result.verdicts.empty()) return {Status::kHarnessError, "the worker gave no verdict", {}};
+    Verdict verdict = result.verdicts.back().verdict;
+    const bool never_returned = verdict.status == Status::kCrashed || verdict.status == Status::kTimedOut;
+    if (final && never_returned) hooks_.amend_record(fixture, verdict);
+    return verdict;
+  }
+
+  Inputs inputs_of(const Source& source) const {
+    Inputs inputs = source.made_by ? materialise(*source.made_by) : hooks_.load_record(source.fixture).inputs;
+    for (const std::string& edit : source.edits) inputs = apply_edit(inputs, edit);
+    return inputs;
+  }
+
+  bool interrupted() const { return hooks_.interrupted && hooks_.interrupted(); }
+
+  const CampaignOptions& options_;
+  const CampaignHooks& hooks_;
+  CampaignListener& listener_;
+  Plan plan_;
+  std::mutex mutex_;  // guards all below, and calls to the listener
+  Ledger ledger_;
+  int64_t next_ = 0;
+  std::vector<size_t> to_shrink_;
+  std::exception_ptr failure_;
+  std::optional<steady_clock::time_point> stop_at_;
+};
+
+}  // namespace
+
+CampaignResult run_campaign(const CampaignOptions& options, const CampaignHooks& hooks, CampaignListener& listener) {
+  return Campaign(options, hooks, listener).run();
+}
+
+}  // namespace attest
