@@ -1,7 +1,7 @@
 // exp, log and the logistic pair in fp32 with the same bits on host and device: one multiply or one add at a time, never a
 // fused one (-ffp-contract=off, -fmad=false), IEEE division, subnormals kept. Polynomials and range reduction follow Cephes'
 // expf and logf (S. Moshier). No branches, so that compilers can vectorise. Largest errors, measured against double by
-// fixed_order_math_test.cc: exp 0.95 ulp, log 0.83 ulp.
+// fixed_order_math_test.cc: exp 0.983 ulp, log 0.830 ulp.
 #pragma once
 
 #include <cstdint>
