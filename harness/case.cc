@@ -33,6 +33,7 @@ std::optional<std::string> too_large(const AttentionProblem& p) {
 std::optional<std::string> Case::invalid_reason() const {
   if (auto reason = problem.invalid_reason()) return reason;
   if (auto reason = too_large(problem)) return reason;
+  if (std::abs(problem.softmax_scale) > 0x1p60F) return "a scale above 2^60 leaves the range that the laws are for";
   if (!std::isfinite(magnitude) || magnitude < 0) return "the magnitude of the logits must be finite and not negative";
   if (takes_magnitude(logits) && magnitude == 0)
     return fmt::format("logits={} needs a magnitude, as in {}(88)", name_of(logits), name_of(logits));

@@ -52,8 +52,7 @@ Reason shape_outside(const CaseDomain& d, const AttentionProblem& p) {
   if (d.equal_head_dims && p.head_dim != p.head_dim_v) return fmt::format("Dv={} differs from D={}", p.head_dim_v, p.head_dim);
   if (d.square_if_causal && p.causal && p.seqlen_q != p.seqlen_kv)
     return fmt::format("causal with Sq={} and Skv={}: they must be equal", p.seqlen_q, p.seqlen_kv);
-  if (d.queries_within_keys && p.seqlen_q > p.seqlen_kv)
-    return fmt::format("Sq={} is above Skv={}", p.seqlen_q, p.seqlen_kv);
+  if (d.queries_within_keys && p.seqlen_q > p.seqlen_kv) return fmt::format("Sq={} is above Skv={}", p.seqlen_q, p.seqlen_kv);
   if (p.work() > d.max_work) return fmt::format("its work {} is above {}", p.work(), d.max_work);
   return std::nullopt;
 }
@@ -76,9 +75,9 @@ Reason empty_sets(const CaseDomain& d) {
 }
 
 Reason empty_ranges(const CaseDomain& d) {
-  const std::pair<const char*, Range> ranges[] = {
-      {"B", d.batch},       {"Hq", d.num_heads_q}, {"Hkv", d.num_heads_kv}, {"Hq/Hkv", d.group},
-      {"Sq", d.seqlen_q},   {"Skv", d.seqlen_kv},  {"D", d.head_dim},       {"Dv", d.head_dim_v}};
+  const std::pair<const char*, Range> ranges[] = {{"B", d.batch},      {"Hq", d.num_heads_q}, {"Hkv", d.num_heads_kv},
+                                                  {"Hq/Hkv", d.group}, {"Sq", d.seqlen_q},    {"Skv", d.seqlen_kv},
+                                                  {"D", d.head_dim},   {"Dv", d.head_dim_v}};
   for (const auto& [name, range] : ranges)
     if (range.empty()) return fmt::format("no {} is left", name);
   return std::nullopt;
@@ -100,8 +99,8 @@ Reason empty_combination(const CaseDomain& d) {
 }  // namespace
 
 std::optional<std::string> CaseDomain::excludes(const AttentionProblem& p) const {
-  return first_of({outside("op", p.op, ops), outside("dtype", p.dtype, dtypes), sizes_outside(*this, p),
-                   shape_outside(*this, p), flag_outside(p.causal, causal, "causal is excluded", "only causal is inside"),
+  return first_of({outside("op", p.op, ops), outside("dtype", p.dtype, dtypes), sizes_outside(*this, p), shape_outside(*this, p),
+                   flag_outside(p.causal, causal, "causal is excluded", "only causal is inside"),
                    flag_outside(p.attend_current, attend_current, "attend_current is excluded", "only attend_current is inside"),
                    flag_outside(p.softmax_scale <= 0, negative_or_zero_scale, "a scale that is not positive is excluded",
                                 "only scales that are not positive are inside")});

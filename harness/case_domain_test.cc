@@ -68,7 +68,8 @@ TEST(CaseDomain, an_intersection_excludes_exactly_what_either_excludes) {
       for (const Restriction& r : all)
         for (const Case& c : {r.inside, r.outside})
           EXPECT_EQ((a.domain & b.domain).excludes(c).has_value(),
-                    a.domain.excludes(c).has_value() || b.domain.excludes(c).has_value()) << a.name << " & " << b.name << ": " << c;
+                    a.domain.excludes(c).has_value() || b.domain.excludes(c).has_value())
+              << a.name << " & " << b.name << ": " << c;
 }
 
 TEST(CaseDomain, intersection_with_the_default_changes_nothing) {

@@ -20,7 +20,8 @@ template <class T>
 T number(std::string_view word, std::string_view text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) misunderstood(word, fmt::format("'{}' is not a number here", text));
+  if (error != std::errc() || end != text.data() + text.size())
+    misunderstood(word, fmt::format("'{}' is not a number here", text));
   return value;
 }
 
@@ -70,7 +71,10 @@ const std::map<std::string_view, Reader>& readers() {
       {"Skv", size_into(&AttentionProblem::seqlen_kv)},
       {"D", size_into(&AttentionProblem::head_dim)},
       {"Dv", [](auto w, auto v, Draft& d) { d.head_dim_v = number<int64_t>(w, v); }},
-      {"scale", [](auto w, auto v, Draft& d) { if (v != "default") d.scale = number<float>(w, v); }},
+      {"scale",
+       [](auto w, auto v, Draft& d) {
+         if (v != "default") d.scale = number<float>(w, v);
+       }},
       {"padding", [](auto w, auto v, Draft& d) { d.c.padding = enumerator<KeyPadding>(w, v); }},
       {"logits", [](auto w, auto v, Draft& d) { read_logits(w, v, d.c); }},
       {"values", [](auto w, auto v, Draft& d) { d.c.values = enumerator<ValueFill>(w, v); }},
@@ -81,10 +85,14 @@ const std::map<std::string_view, Reader>& readers() {
 }
 
 void read_flag(std::string_view word, Case& c) {
-  if (word == "causal") c.problem.causal = true;
-  else if (word == "attend_current") c.problem.attend_current = true;
-  else if (word == "poison") c.poison = true;
-  else if (word == "dlse") c.dlse = true;
+  if (word == "causal")
+    c.problem.causal = true;
+  else if (word == "attend_current")
+    c.problem.attend_current = true;
+  else if (word == "poison")
+    c.poison = true;
+  else if (word == "dlse")
+    c.dlse = true;
   else if (!from_name(word, c.problem.dtype))
     misunderstood(word, "expected KEY=VALUE, fp16, bf16, fp32, causal, attend_current, poison or dlse");
 }
@@ -93,7 +101,8 @@ void read_word(std::string_view word, Draft& draft) {
   const size_t equals = word.find('=');
   if (equals == std::string_view::npos) return read_flag(word, draft.c);
   const auto reader = readers().find(word.substr(0, equals));
-  if (reader == readers().end()) misunderstood(word, "no such key; known are op B Hq Hkv Sq Skv D Dv scale padding logits values layout seed");
+  if (reader == readers().end())
+    misunderstood(word, "no such key; known are op B Hq Hkv Sq Skv D Dv scale padding logits values layout seed");
   reader->second(word, word.substr(equals + 1), draft);
 }
 

@@ -43,7 +43,8 @@ Reason set_dims(const CaseDomain& d, AttentionProblem& p) {
   const Range both = d.head_dim & d.head_dim_v;
   const auto dim = first_multiple(d.equal_head_dims ? both : d.head_dim, d.head_dim_multiple);
   const auto dim_v = first_multiple(d.equal_head_dims ? both : d.head_dim_v, d.head_dim_multiple);
-  if (!dim || !dim_v) return d.equal_head_dims ? "no D can equal Dv" : fmt::format("no D or Dv is a multiple of {}", d.head_dim_multiple);
+  if (!dim || !dim_v)
+    return d.equal_head_dims ? "no D can equal Dv" : fmt::format("no D or Dv is a multiple of {}", d.head_dim_multiple);
   p.head_dim = *dim;
   p.head_dim_v = *dim_v;
   if (p.softmax_scale > 0) p.softmax_scale = default_softmax_scale(p.head_dim);

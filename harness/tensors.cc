@@ -31,8 +31,7 @@ std::optional<std::string> contradiction(const Expected& e, at::Device device) {
     return fmt::format("{} has shape {}, the problem says {}", e.name, shape_text(e.tensor.sizes()), shape_text(e.sizes));
   if (e.tensor.scalar_type() != e.type)
     return fmt::format("{} has type {}, expected {}", e.name, at::toString(e.tensor.scalar_type()), at::toString(e.type));
-  if (e.tensor.device() != device)
-    return fmt::format("{} is on {}, q is on {}", e.name, e.tensor.device().str(), device.str());
+  if (e.tensor.device() != device) return fmt::format("{} is on {}, q is on {}", e.name, e.tensor.device().str(), device.str());
   return std::nullopt;
 }
 
@@ -98,11 +97,16 @@ Inputs Inputs::forward_only() const {
 
 const at::Tensor& Outputs::operator[](Quantity quantity) const {
   switch (quantity) {
-    case Quantity::kOut: return out;
-    case Quantity::kLse: return lse;
-    case Quantity::kDq: return dq;
-    case Quantity::kDk: return dk;
-    case Quantity::kDv: return dv;
+    case Quantity::kOut:
+      return out;
+    case Quantity::kLse:
+      return lse;
+    case Quantity::kDq:
+      return dq;
+    case Quantity::kDk:
+      return dk;
+    case Quantity::kDv:
+      return dv;
   }
   throw Error("no such quantity");
 }
@@ -118,9 +122,12 @@ Outputs Outputs::cpu() const {
 
 at::ScalarType scalar_type(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat16: return at::kHalf;
-    case Dtype::kBFloat16: return at::kBFloat16;
-    case Dtype::kFloat32: return at::kFloat;
+    case Dtype::kFloat16:
+      return at::kHalf;
+    case Dtype::kBFloat16:
+      return at::kBFloat16;
+    case Dtype::kFloat32:
+      return at::kFloat;
   }
   throw Error("no such dtype");
 }

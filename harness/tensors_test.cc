@@ -12,8 +12,14 @@ namespace {
 
 Inputs small_inputs() {
   Inputs in;
-  in.problem = {.dtype = Dtype::kFloat16, .batch = 2, .num_heads_q = 4, .num_heads_kv = 2, .seqlen_q = 3, .seqlen_kv = 5,
-                .head_dim = 8, .head_dim_v = 6};
+  in.problem = {.dtype = Dtype::kFloat16,
+                .batch = 2,
+                .num_heads_q = 4,
+                .num_heads_kv = 2,
+                .seqlen_q = 3,
+                .seqlen_kv = 5,
+                .head_dim = 8,
+                .head_dim_v = 6};
   const auto half = at::TensorOptions().dtype(at::kHalf);
   in.q = at::ones({2, 4, 3, 8}, half);
   in.k = at::ones({2, 2, 5, 8}, half);
