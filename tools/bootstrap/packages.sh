@@ -8,7 +8,7 @@ missing_packages() {
   command -v dpkg-query >/dev/null || return 0 # not Debian: CMake says what it does not find
   wanted=$(grep -v '^#' "$root/tools/packages.txt")
   # shellcheck disable=SC2086
-  installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' $wanted 2>/dev/null | awk '$2 == "installed" { print $1 }' || true)
+  installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' $wanted 2>/dev/null | sed -n 's/ installed$//p')
   for package in $wanted; do
     grep -qxF -- "$package" <<<"$installed" || printf '%s ' "$package"
   done

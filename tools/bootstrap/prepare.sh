@@ -51,8 +51,11 @@ check_disk() {
   [ "$with_cuda_torch" != 1 ] || torch_mb=9000
   [ -n "$torch" ] || needed=$((needed + torch_mb))
   [ -e "$build_dir/attest" ] || needed=$((needed + 1500))
+  if [ -n "$missing" ]; then
+    needed=$((needed + 1500)) # /usr is mostly on the same disk
+    require_space /usr 1500
+  fi
   require_space "$root" "$needed"
-  [ -z "$missing" ] || require_space /usr 1000
 }
 
 require_space() { # folder, MB

@@ -1,8 +1,8 @@
 # Unit tests lie beside the code; one program holds them all, and links once.
-file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS
-  "${PROJECT_SOURCE_DIR}/harness/*_test.cc" "${PROJECT_SOURCE_DIR}/kernels/*_test.cc" "${PROJECT_SOURCE_DIR}/oracles/*_test.cc"
-  "${PROJECT_SOURCE_DIR}/properties/*_test.cc" "${PROJECT_SOURCE_DIR}/fixtures/*_test.cc" "${PROJECT_SOURCE_DIR}/reports/*_test.cc"
-  "${PROJECT_SOURCE_DIR}/tools/*_test.cc")
+foreach(folder harness kernels oracles properties fixtures reports tools)
+  file(GLOB_RECURSE folder_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*_test.cc")
+  list(APPEND test_sources ${folder_tests})
+endforeach()
 add_executable(attest_tests ${test_sources})
 target_precompile_headers(attest_tests REUSE_FROM attest_harness)
 target_link_libraries(attest_tests PRIVATE attest_tools attest_everything GTest::gtest GTest::gmock GTest::gtest_main)

@@ -7,12 +7,13 @@ if(NOT ATTEST_TORCH)
   if(local_torch)
     list(GET local_torch 0 ATTEST_TORCH)
   else()
-    execute_process(COMMAND python3 -c "import importlib.util as u, os; s = u.find_spec('torch'); print(os.path.dirname(s.origin) if s else '')"
+    execute_process(COMMAND python3 -c "import importlib.util as u, os; print(os.path.dirname(u.find_spec('torch').origin))"
                     OUTPUT_VARIABLE ATTEST_TORCH OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   endif()
 endif()
 if(NOT EXISTS "${ATTEST_TORCH}/lib/libtorch_cpu.so")
-  message(FATAL_ERROR "No libtorch found. Run ./tools/attest, which installs it into .env/, or pass -DATTEST_TORCH=<site-packages>/torch.")
+  message(FATAL_ERROR "No libtorch found. Run ./tools/attest, which installs it into .env/, "
+    "or pass -DATTEST_TORCH=<site-packages>/torch.")
 endif()
 message(STATUS "libtorch: ${ATTEST_TORCH}")
 
