@@ -149,6 +149,7 @@ void Evaluation::find_keys(int64_t b, int64_t h, int64_t i) {
   const Mask mask{p_, keep_.empty() ? nullptr : keep_.data()};
   const double size = std::fabs(static_cast<double>(p_.softmax_scale));
   row_.keys.clear();
+  row_.lse_error = {};
   for (int64_t j = 0; j < p_.seqlen_kv; ++j) {
     if (!mask.allows(b, i, j)) continue;
     const int64_t q_row = q_.row(b, h, i), k_row = k_.row(b, p_.kv_head(h), j);
