@@ -10,7 +10,7 @@ bool odd(int64_t i) { return i % 2 != 0; }
 double sign_if(bool negative) { return negative ? -1.0 : 1.0; }
 bool half(const Case& c) { return c.problem.dtype == Dtype::kFloat16; }
 
-/// The factors of q and k. A product of powers of two and of an integer under 2^10, so that every element stays exact.
+/// The factors of q and k: powers of two, times an integer of 10 bits, so that every element stays exact in double.
 struct Amplitudes {
   double q = 1.0, k = 1.0;
 };

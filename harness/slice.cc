@@ -1,0 +1,130 @@
+#include "harness/slice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include "harness/error.h"
+
+namespace attest {
+namespace {
+
+/// `f` on every tensor that is there.
+template <class F>
+Inputs each(const Inputs& in, F f) {
+  auto apply = [&](const at::Tensor& t) { return t.defined() ? f(t) : t; };
+  return {in.problem, apply(in.q), apply(in.k), apply(in.v), apply(in.dout), apply(in.dlse), apply(in.key_padding_mask)};
+}
+
+void check_range(const char* what, int64_t begin, int64_t count, int64_t size) {
+  if (begin < 0 || count < 1 || begin + count > size)
+    throw UsageError(fmt::format("cannot take {} [{}, {}) of {}", what, begin, begin + count, size));
+}
+
+Inputs narrow_queries(Inputs in, int64_t begin, int64_t count) {
+  check_range("queries", begin, count, in.problem.seqlen_q);
+  in.problem.seqlen_q = count;
+  for (at::Tensor* t : {&in.q, &in.dout, &in.dlse})
+    if (t->defined()) *t = t->narrow(2, begin, count);
+  return in;
+}
+
+Inputs narrow_keys(Inputs in, int64_t count) {
+  check_range("keys", 0, count, in.problem.seqlen_kv);
+  in.problem.seqlen_kv = count;
+  in.k = in.k.narrow(2, 0, count);
+  in.v = in.v.narrow(2, 0, count);
+  if (in.key_padding_mask.defined()) in.key_padding_mask = in.key_padding_mask.narrow(1, 0, count);
+  return in;
+}
+
+/// index_select along the batch with the dims in the same order in memory.
+at::Tensor gather(const at::Tensor& t, const at::Tensor& order) {
+  std::vector<int64_t> outer_first(static_cast<size_t>(t.dim())), inverse(outer_first.size());
+  std::iota(outer_first.begin(), outer_first.end(), 0);
+  std::ranges::stable_sort(outer_first, [&](int64_t a, int64_t b) { return t.stride(a) > t.stride(b); });
+  for (size_t i = 0; i < inverse.size(); ++i) inverse[static_cast<size_t>(outer_first[i])] = static_cast<int64_t>(i);
+  return t.permute(outer_first).index_select(inverse[0], order.to(t.device())).permute(inverse);
+}
+
+/// A copy with the same strides, offset and bytes between the rows.
+at::Tensor copy_with_gaps(const at::Tensor& t) {
+  const auto elements = static_cast<int64_t>(t.storage().nbytes() / t.element_size());
+  return t.as_strided({elements}, {1}, 0).clone().as_strided(t.sizes(), t.strides(), t.storage_offset());
+}
+
+/// `hidden` [B, Skv].
+at::Tensor filled(const at::Tensor& t, const at::Tensor& hidden, double value) {
+  const at::Tensor fill = at::full({}, value, at::kDouble).to(t.scalar_type());
+  auto fill_in = [&](at::Tensor copy, const at::Tensor& rows) { return copy.masked_fill_(rows.unsqueeze(1).unsqueeze(3), fill); };
+  if (t.size(0) == 1 || t.stride(0) != 0) return fill_in(copy_with_gaps(t), hidden);
+  // One batch element in memory, which all share: kept so where all hide the same keys.
+  const at::Tensor first = hidden.narrow(0, 0, 1);
+  if (!hidden.equal(first.expand_as(hidden))) return fill_in(t.clone(at::MemoryFormat::Contiguous), hidden);
+  return fill_in(copy_with_gaps(t.narrow(0, 0, 1)), first).expand_as(t);
+}
+
+at::Tensor with_tail(const at::Tensor& t, int64_t capacity) {
+  const at::Tensor buffer =
+      at::full({t.size(0), t.size(1), capacity, t.size(3)}, std::numeric_limits<double>::quiet_NaN(), t.options());
+  at::Tensor view = buffer.narrow(2, 0, t.size(2));
+  view.copy_(t);
+  return view;
+}
+
+}  // namespace
+
+Inputs slice_batch(const Inputs& in, int64_t begin, int64_t count) {
+  check_range("batch elements", begin, count, in.problem.batch);
+  Inputs out = each(in, [&](const at::Tensor& t) { return t.narrow(0, begin, count); });
+  out.problem.batch = count;
+  return out;
+}
+
+Inputs slice_queries(const Inputs& in, int64_t begin, int64_t count) {
+  Inputs out = narrow_queries(in, begin, count);
+  if (!in.problem.causal) return out;
+  return narrow_keys(out, in.problem.position(begin + count - 1) + 1);
+}
+
+Inputs first_keys(const Inputs& in, int64_t count) {
+  Inputs out = narrow_keys(in, count);
+  if (!in.problem.causal) return out;
+  return narrow_queries(out, 0, in.problem.seqlen_q - (in.problem.seqlen_kv - count));
+}
+
+Inputs gather_batch(const Inputs& in, const std::vector<int64_t>& order) {
+  for (int64_t b : order) check_range("batch elements", b, 1, in.problem.batch);
+  if (order.empty()) throw UsageError("an order of batch elements must name one at least");
+  const at::Tensor index = at::tensor(order, at::kLong);
+  Inputs out = each(in, [&](const at::Tensor& t) { return gather(t, index); });
+  out.problem.batch = static_cast<int64_t>(order.size());
+  return out;
+}
+
+Inputs in_cache(const Inputs& in, int64_t capacity) {
+  if (capacity < in.problem.seqlen_kv)
+    throw UsageError(fmt::format("a cache of {} keys cannot hold {}", capacity, in.problem.seqlen_kv));
+  Inputs out = in;
+  out.k = with_tail(in.k, capacity);
+  out.v = with_tail(in.v, capacity);
+  return out;
+}
+
+Inputs fill_padded_keys(const Inputs& in, double value) {
+  if (!in.key_padding_mask.defined()) return in;
+  Inputs out = in;
+  const at::Tensor hidden = in.key_padding_mask.logical_not();
+  out.k = filled(in.k, hidden, value);
+  out.v = filled(in.v, hidden, value);
+  return out;
+}
+
+Inputs contiguous(const Inputs& in) {
+  return each(in, [](const at::Tensor& t) { return t.clone(at::MemoryFormat::Contiguous); });
+}
+
+}  // namespace attest
