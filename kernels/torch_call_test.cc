@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "harness/error.h"
+#include "kernels/torch_operators.h"
 #include "kernels/torch_testing.h"
 
 namespace attest {
@@ -89,6 +90,22 @@ TEST(TorchCall, libtorchs_own_operators_get_a_bottom_right_bias) {
   EXPECT_FALSE(math.domain.dlse.contains(true));
   const Inputs in = random_inputs(problem(true), 2);
   expect_close(math.run(in), softmax_in_double(in), math.produces);
+}
+
+TEST(TorchCall, our_operators_run_as_variants_and_are_told_apart) {
+  at::manual_seed(7);
+  for (const char* name : {kSoftmaxOperator, kStickBreakingOperator}) {
+    const KernelVariant variant = torch_operator_variant(name, Device::kCpu);
+    AttentionProblem p = problem(true);
+    p.op = variant.op;
+    const Inputs in = random_inputs(p, 2, true);
+    const auto* twin = Registry<KernelVariant>::instance().find(std::string(name_of(variant.op)) + ".cpu.fixed_order");
+    ASSERT_NE(twin, nullptr);
+    const Outputs actual = variant.run(in), expected = twin->run(in);
+    for (const Quantity q : EnumSet<Quantity>::all().members()) EXPECT_TRUE(at::equal(actual[q], expected[q])) << name;
+  }
+  EXPECT_EQ(torch_operator_variant(kSoftmaxOperator, Device::kCpu).op, Op::kSoftmax);
+  EXPECT_EQ(torch_operator_variant(kStickBreakingOperator, Device::kCpu).op, Op::kStickBreaking);
 }
 
 TEST(TorchCall, an_operator_that_can_not_be_called_is_a_usage_error_that_says_why) {
