@@ -2,7 +2,8 @@
 // Unusual: hidden logits get −65504 added, not −∞, since that is what scaled_dot_product_attention makes of a bool mask for this
 // backend, so a row with no visible key becomes an average and |z| near 65504 defeats the mask; lse comes as [B, Hq, Sq, 1].
 // Grouped heads are the backend's own. What else it accepts depends on the cuDNN version: libtorch's check is asked for every
-// input. Promises: it returns, agrees with the oracle, and a forward run repeats; libtorch calls the backward non-deterministic.
+// input. Promises: it returns, agrees with the oracle, padded keys are inert, and a forward run repeats; libtorch calls the
+// backward non-deterministic.
 #include "kernels/softmax/torch_sdpa.h"
 
 namespace attest::sdpa {

@@ -1,9 +1,12 @@
 // softmax.torch.flash: libtorch's flash backends, each by its own operator: _scaled_dot_product_flash_attention_for_cpu, and
 // _scaled_dot_product_flash_attention (FlashAttention 2) on CUDA. Unusual: probabilities are rounded to the input dtype before
 // they meet v, the backward recomputes them from lse and takes δ from the rounded out, and on the CPU gradients are accumulated
-// in the input dtype. On CUDA there is no mask argument: no padded keys, causal only where Sq = Skv; head dims are padded to a
-// multiple of 8 with zeros, as scaled_dot_product_attention does. Grouped heads are the backend's own. Both give lse. Promises:
-// it returns, agrees with the oracle, and repeats; gradients repeat on the CPU, on CUDA they are summed by atomics.
+// in the input dtype. The CPU's lse serves its own backward alone: in 16-bit dtypes it comes from a cubic exp (fexp_u20,
+// relative error up to 1.1e-4) and it is 0 where no key is visible; so it is not given out as lse. On CUDA there is no mask
+// argument: no padded keys, causal only where Sq = Skv; head dims are padded to a multiple of 8 with zeros, as
+// scaled_dot_product_attention does. Grouped heads are the backend's own.
+// Promises: it returns, agrees with the oracle, padded keys are inert, and it repeats; gradients repeat on the CPU, on CUDA
+// they are summed by atomics.
 #include "kernels/softmax/torch_sdpa.h"
 
 namespace attest::sdpa {
@@ -13,11 +16,12 @@ Outputs run_cpu(const Inputs& in) {
   const Masking mask = masking(in);
   const double scale = in.problem.softmax_scale;
   Outputs o;
-  std::tie(o.out, o.lse) =
+  at::Tensor lse;
+  std::tie(o.out, lse) =
       at::_scaled_dot_product_flash_attention_for_cpu(in.q, in.k, in.v, /*dropout_p=*/0.0, mask.is_causal, mask.bias, scale);
   if (in.backward())
     std::tie(o.dq, o.dk, o.dv) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-        in.dout, in.q, in.k, in.v, o.out, o.lse, /*dropout_p=*/0.0, mask.is_causal, mask.bias, scale);
+        in.dout, in.q, in.k, in.v, o.out, lse, /*dropout_p=*/0.0, mask.is_causal, mask.bias, scale);
   return o;
 }
 
@@ -53,7 +57,8 @@ KernelVariant flash(Device device, Arithmetic::Accumulate accumulate) {
 
 KernelVariant flash_cpu() {
   KernelVariant v = flash(Device::kCpu, Arithmetic::Accumulate::kSequentialFp32);
-  v.summary = "libtorch's tiled CPU attention; lse 0 rather than -inf for rows with no visible key";
+  v.summary = "libtorch's tiled CPU attention; its lse is private to its backward";
+  v.produces = EnumSet<Quantity>::all().without(Quantity::kLse);
   v.promises.insert("repeat_run.gradients");
   v.run = run_cpu;
   return v;
