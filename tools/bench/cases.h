@@ -1,0 +1,36 @@
+// What `attest bench` measures: the one list of cases, and their names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/attention_problem.h"
+
+namespace attest::bench {
+
+/// kForward: out and lse or rem. kBoth: dq, dk and dv too, in one run.
+enum class Pass : uint8_t { kForward, kBoth };
+
+struct BenchCase {
+  std::string name;  // shape_name(problem); with the operator it names the case
+  AttentionProblem problem;
+  Device device = Device::kCuda;  // measured by default on this device; by name on both
+
+  bool operator==(const BenchCase&) const = default;
+};
+
+/// Every case of every operator.
+std::vector<BenchCase> bench_cases();
+
+/// Derived from the tensors: decode-1k (Sq = 1, Skv = 1024), prefill-512 (Sq = Skv), batch4-prefill-128,
+/// chunk-64-of-256 (neither); "-full" where every query sees every key.
+std::string shape_name(const AttentionProblem& p);
+
+}  // namespace attest::bench
+
+namespace attest {
+template <>
+struct EnumNames<bench::Pass> {
+  static constexpr std::string_view kNames[] = {"forward", "forward+backward"};
+};
+}  // namespace attest
