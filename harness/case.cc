@@ -8,10 +8,6 @@
 namespace attest {
 namespace {
 
-bool takes_magnitude(LogitFill fill) {
-  return fill == LogitFill::kSaturated || fill == LogitFill::kNegative || fill == LogitFill::kOneHot;
-}
-
 std::string logits_text(const Case& c) {
   const std::string_view name = name_of(c.logits);
   return takes_magnitude(c.logits) || c.magnitude != 0 ? fmt::format("{}({})", name, c.magnitude) : std::string(name);
@@ -29,6 +25,10 @@ std::optional<std::string> too_large(const AttentionProblem& p) {
 }
 
 }  // namespace
+
+bool takes_magnitude(LogitFill fill) {
+  return fill == LogitFill::kSaturated || fill == LogitFill::kNegative || fill == LogitFill::kOneHot;
+}
 
 std::optional<std::string> Case::invalid_reason() const {
   if (auto reason = problem.invalid_reason()) return reason;

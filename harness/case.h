@@ -26,6 +26,9 @@ struct EnumNames<LogitFill> {
   static constexpr std::string_view kNames[] = {"normal", "saturated", "equal", "cancelling", "subnormal", "one-hot", "negative"};
 };
 
+/// kSaturated, kNegative and kOneHot need a magnitude above 0; the others take none.
+bool takes_magnitude(LogitFill fill);
+
 /// How v and dout are filled.
 enum class ValueFill : uint8_t { kNormal, kConstant, kOneHot, kCancelling, kSubnormal, kLarge };
 template <>
