@@ -15,7 +15,7 @@ struct Amplitudes {
   double q = 1.0, k = 1.0;
 };
 
-/// z = scale · Σ_d q·k has D terms of one sign with mean 1 before the factors, so their product must be magnitude / (|scale| D).
+/// z = scale · Σ_d q·k has D terms of one sign, of mean 1 before the factors: their product must be magnitude / (|scale| D).
 Amplitudes amplitudes_for(const Case& c) {
   const AttentionProblem& p = c.problem;
   const double magnitude = std::min(static_cast<double>(c.magnitude), 0x1p90);
