@@ -72,7 +72,7 @@ logged() { # log, command…
     printf '%s\n' "$line" >&3
     if [ $terminal = 1 ]; then
       printf '\r\033[K%.*s' "$width" "$line" >&2
-    elif [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] && ((10 * BASH_REMATCH[1] / BASH_REMATCH[2] > tenth)); then
+    elif [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] && ((10 * BASH_REMATCH[1] / BASH_REMATCH[2] != tenth)); then
       tenth=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
       printf '%s\n' "$line" >&2
     fi
