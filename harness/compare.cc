@@ -44,7 +44,9 @@ Judged judge_non_finite(double actual, double expected, double bound, bool vacuo
   if (same_side && std::isinf(expected)) return {Rank::kPass};
   const double threshold = float_format(dtype).overflow_threshold();
   const double missing = std::max(0.0, threshold - std::fabs(expected));
-  if (same_side && !vacuous && std::fabs(expected) > threshold / 2 && missing <= bound) return {Rank::kPass, missing, bound, ratio(missing, bound)};
+  const bool in_last_binade = std::fabs(expected) > threshold / 2;
+  if (same_side && !vacuous && in_last_binade && missing <= bound)
+    return {Rank::kPass, missing, bound, ratio(missing, bound)};
   return {Rank::kFail, kInf, bound, kInf};
 }
 

@@ -141,7 +141,8 @@ TEST(Compare, names_a_failing_element_rather_than_an_undecided_one) {
 
 TEST(Compare, fails_when_there_is_nothing_to_compare_or_shapes_or_dtypes_differ) {
   const ReferenceQuantity r = reference_of({1, 2});
-  for (const at::Tensor& actual : {at::Tensor(), output_of({1}), output_of({1, 2}).reshape({2, 1}), output_of({1, 2}).to(at::kDouble)}) {
+  const at::Tensor two = output_of({1, 2});
+  for (const at::Tensor& actual : {at::Tensor(), output_of({1}), two.reshape({2, 1}), two.to(at::kDouble)}) {
     const Comparison c = compare(actual, r, elementwise(1, 0), kUnits);
     EXPECT_EQ(c.outcome, Outcome::kFail);
     EXPECT_FALSE(c.sentence.empty());
