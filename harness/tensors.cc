@@ -61,6 +61,11 @@ class StorageMover {
   std::map<const void*, at::Storage> storages_;
 };
 
+Inputs moved(const Inputs& in, at::Device target) {
+  StorageMover move(target);
+  return {in.problem, move(in.q), move(in.k), move(in.v), move(in.dout), move(in.dlse), move(in.key_padding_mask)};
+}
+
 }  // namespace
 
 std::optional<std::string> Inputs::invalid_reason() const {
@@ -85,9 +90,10 @@ std::optional<std::string> Inputs::invalid_reason() const {
 Inputs Inputs::to(Device device) const {
   const at::Device target = torch_device(device);
   if (q.device().type() == target.type()) return *this;
-  StorageMover move(target);
-  return {problem, move(q), move(k), move(v), move(dout), move(dlse), move(key_padding_mask)};
+  return moved(*this, target);
 }
+
+Inputs Inputs::copy() const { return moved(*this, q.device()); }
 
 Inputs Inputs::forward_only() const {
   Inputs copy = *this;

@@ -20,8 +20,10 @@ struct Inputs {
   bool backward() const { return dout.defined(); }
   /// The reason these inputs contradict their problem (a shape, a dtype, a device), or nothing.
   std::optional<std::string> invalid_reason() const;
-  /// On `device`, strides and offsets kept, bytes between the rows kept where the storage can be copied whole.
+  /// On `device`, laid out as these (see copy); these themselves when they are there already.
   Inputs to(Device device) const;
+  /// In memory of its own, laid out as these: each storage copied once and whole, bytes between the rows included.
+  Inputs copy() const;
   /// Without dout and dlse.
   Inputs forward_only() const;
 };

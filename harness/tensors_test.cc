@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "harness/error.h"
+#include "harness/materialise.h"
 
 namespace attest {
 namespace {
@@ -46,6 +47,32 @@ TEST(Inputs, what_contradicts_the_problem_is_named) {
   in = small_inputs();
   in.dout = at::Tensor();
   EXPECT_EQ(in.invalid_reason(), "dlse is given without dout");
+}
+
+/// Every byte of the memory that `t` lies in.
+at::Tensor memory(const at::Tensor& t) {
+  return at::empty({0}, at::kByte).set_(t.storage(), 0, {static_cast<int64_t>(t.storage().nbytes())}, {1});
+}
+
+TEST(Inputs, a_copy_has_the_layout_and_every_byte_and_shares_memory_only_within_itself) {
+  for (Layout layout : EnumSet<Layout>::all().members()) {
+    const Inputs in = materialise(
+        parse_case("B=2 Hq=2 Sq=5 Skv=5 D=4 fp16 dlse padding=some poison seed=1 layout=" + std::string(name_of(layout))));
+    const Inputs copy = in.copy();
+    for (auto field : {&Inputs::q, &Inputs::k, &Inputs::v, &Inputs::dout, &Inputs::dlse, &Inputs::key_padding_mask}) {
+      EXPECT_TRUE(memory(copy.*field).equal(memory(in.*field))) << name_of(layout);
+      EXPECT_EQ((copy.*field).strides(), (in.*field).strides());
+      EXPECT_EQ((copy.*field).storage_offset(), (in.*field).storage_offset());
+      EXPECT_EQ((copy.*field).scalar_type(), (in.*field).scalar_type());
+      EXPECT_FALSE((copy.*field).is_alias_of(in.*field));
+    }
+    EXPECT_EQ(copy.q.is_alias_of(copy.v), layout == Layout::kPackedQkv);
+  }
+}
+
+TEST(Inputs, moving_to_where_they_are_copies_nothing) {
+  const Inputs in = small_inputs();
+  EXPECT_TRUE(in.to(Device::kCpu).q.is_alias_of(in.q));
 }
 
 TEST(Dtypes, torch_types_and_ours_are_inverse) {
