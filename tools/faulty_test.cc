@@ -1,0 +1,95 @@
+// Every seeded defect is found by the property that should find it, shrunk to the smallest case that can show it, stored, and
+// replayed in a fresh process with the same verdict; and no defect-free variant fails. Runs the real program.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fixtures/fixture.h"
+#include "harness/error.h"
+#include "harness/variant.h"
+#include "reports/report.h"
+#include "tools/test_program.h"
+
+namespace attest {
+namespace {
+
+struct Defect {
+  std::string variant;
+  Status status;
+  /// Upper limits of the smallest case that can show it.
+  int64_t batch, heads_q, heads_kv, queries, keys;
+};
+
+void PrintTo(const Defect& d, std::ostream* os) { *os << d.variant; }
+
+const Defect kDefects[] = {
+    {"faulty.softmax.top_left_causal", Status::kIncorrect, 1, 1, 1, 1, 2},
+    {"faulty.softmax.nan_on_masked_rows", Status::kIncorrect, 1, 1, 1, 2, 1},
+    {"faulty.softmax.nan_gradient_on_masked_rows", Status::kIncorrect, 1, 1, 1, 2, 1},
+    {"faulty.softmax.split_by_batch", Status::kIncorrect, 2, 1, 1, 1, 4},
+    {"faulty.softmax.position_seeded", Status::kIncorrect, 2, 1, 1, 1, 4},
+    {"faulty.softmax.gqa_repeat", Status::kIncorrect, 1, 4, 2, 1, 1},
+    {"faulty.softmax.tail_unmasked", Status::kIncorrect, 1, 1, 1, 1, 17},
+    {"faulty.softmax.padding_sentinel", Status::kIncorrect, 1, 1, 1, 1, 2},
+    {"faulty.softmax.peeks_ahead", Status::kIncorrect, 1, 1, 1, 2, 3},
+    {"faulty.softmax.chunk_splits", Status::kIncorrect, 1, 1, 1, 2, 4},
+    {"faulty.softmax.counts_padding", Status::kIncorrect, 1, 1, 1, 1, 2},
+    {"faulty.softmax.nondeterministic_order", Status::kIncorrect, 1, 1, 1, 1, 4},
+    {"faulty.softmax.capacity_strides", Status::kIncorrect, 1, 2, 2, 1, 1},
+    {"faulty.softmax.padded_key_gradient", Status::kIncorrect, 1, 1, 1, 1, 2},
+    {"faulty.softmax.scales_query_in_place", Status::kIncorrect, 1, 1, 1, 1, 1},
+    {"faulty.softmax.segfault", Status::kCrashed, 1, 1, 1, 1, 1},
+    {"faulty.softmax.endless_loop", Status::kTimedOut, 1, 1, 1, 1, 1},
+    {"faulty.softmax.allocates_1tb", Status::kOutOfMemory, 1, 1, 1, 1, 1},
+    {"faulty.stickbreaking.one_minus_beta", Status::kIncorrect, 1, 1, 1, 2, 4},
+    {"faulty.stickbreaking.drops_drem", Status::kIncorrect, 1, 1, 1, 1, 2},
+    {"faulty.stickbreaking.oldest_first", Status::kIncorrect, 1, 1, 1, 2, 3},
+};
+
+class SeededDefect : public ::testing::TestWithParam<Defect> {};
+
+TEST_P(SeededDefect, is_found_shrunk_stored_and_replayed) {
+  const Defect& defect = GetParam();
+  const KernelVariant* variant = Registry<KernelVariant>::instance().find(defect.variant);
+  ASSERT_NE(variant, nullptr);
+  const std::string out = fresh_folder();
+  const std::string property = variant->faulty_caught_by;
+  const Run run = attest_program({"run", "--variant", defect.variant, "--property", property, "--cases", "150", "--seed", "1", "--jobs", "1",
+                                  "--timeout", "2s", "--no-regression", "--out", out});
+  ASSERT_EQ(run.exit_code, static_cast<int>(ExitCode::kKernelWrong)) << run.output;
+  const CampaignResult result = read_report(out);
+  ASSERT_EQ(result.cells.size(), 1U);
+  const CellResult& cell = result.cells.front();
+  EXPECT_EQ(cell.status, defect.status) << cell.sentence;
+
+  const AttentionProblem p = read_fixture(cell.fixture).inputs.problem;
+  EXPECT_LE(p.batch, defect.batch) << p;
+  EXPECT_LE(p.num_heads_q, defect.heads_q) << p;
+  EXPECT_LE(p.num_heads_kv, defect.heads_kv) << p;
+  EXPECT_LE(p.seqlen_q, defect.queries) << p;
+  EXPECT_LE(p.seqlen_kv, defect.keys) << p;
+
+  const Run replay = attest_program({"replay", cell.fixture, "--timeout", "2s"});
+  EXPECT_EQ(replay.exit_code, static_cast<int>(ExitCode::kKernelWrong)) << replay.output;
+  EXPECT_NE(replay.output.find("(as recorded)"), std::string::npos) << replay.output;
+}
+
+std::string defect_name(const ::testing::TestParamInfo<Defect>& info) {
+  std::string name = info.param.variant.substr(7);
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Each, SeededDefect, ::testing::ValuesIn(kDefects), defect_name);
+
+TEST(SeededDefects, are_all_listed_here) {
+  for (const KernelVariant* v : Registry<KernelVariant>::instance().all()) {
+    if (!v->name.starts_with("faulty.") || v->device == Device::kCuda) continue;
+    const bool listed = std::any_of(std::begin(kDefects), std::end(kDefects), [&](const Defect& d) { return d.variant == v->name; });
+    EXPECT_TRUE(listed) << v->name;
+  }
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,28 @@
+#include "tools/fixture_cells.h"
+
+#include <fmt/format.h>
+
+#include "harness/error.h"
+#include "harness/property.h"
+#include "harness/record.h"
+
+namespace attest {
+
+std::vector<Cell> cells_of(const Record& record, const std::string& path, const Selection& selection) {
+  Selection wanted = selection;
+  wanted.ops = {std::string(name_of(record.inputs.problem.op))};
+  if (wanted.variants.empty() && !record.variant.empty()) wanted.variants = {record.variant};
+  if (wanted.properties.empty() && !record.property.empty()) wanted.properties = {record.property};
+  std::vector<Cell> cells;
+  for (const std::string& variant : selected_variants(wanted))
+    for (const std::string& name : selected_properties(wanted)) {
+      const Property* property = Registry<Property>::instance().find(name);
+      const KernelVariant* record_of = Registry<KernelVariant>::instance().find(variant);
+      const bool fits = !property->domain.excludes(record.inputs.problem) && !record_of->domain.excludes(record.inputs.problem);
+      if (fits || !selection.properties.empty() || !record.property.empty()) cells.push_back({variant, name});
+    }
+  if (cells.empty()) throw UsageError(fmt::format("{}: no variant and property are for these inputs", path));
+  return cells;
+}
+
+}  // namespace attest

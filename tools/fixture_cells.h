@@ -1,0 +1,17 @@
+// Which cells a fixture is judged by: those named on the command line, else the recorded one, else (a user's own data) all.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/job.h"
+#include "tools/select.h"
+
+namespace attest {
+
+struct Record;
+
+/// `path` is for the sentence. Throws UsageError when nothing is left.
+std::vector<Cell> cells_of(const Record& record, const std::string& path, const Selection& selection);
+
+}  // namespace attest

@@ -1,0 +1,20 @@
+// For tests: runs the real program and collects what it prints.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace attest {
+
+struct Run {
+  int exit_code = -1;   // 128 + n after signal n
+  std::string output;   // stdout and stderr
+};
+
+/// Runs `attest` with these arguments and waits.
+Run attest_program(const std::vector<std::string>& args);
+
+/// An empty folder of the running test's own.
+std::string fresh_folder();
+
+}  // namespace attest

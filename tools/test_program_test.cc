@@ -1,0 +1,36 @@
+#include "tools/test_program.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/process/args.hpp>
+#include <boost/process/child.hpp>
+#include <boost/process/exe.hpp>
+#include <boost/process/io.hpp>
+#include <boost/process/pipe.hpp>
+#include <filesystem>
+
+namespace attest {
+
+namespace bp = boost::process;
+
+Run attest_program(const std::vector<std::string>& args) {
+  bp::ipstream out;
+  bp::child child(bp::exe = std::string(ATTEST_PROGRAM), bp::args = args, (bp::std_out & bp::std_err) > out, bp::std_in < bp::null);
+  Run run;
+  run.output.assign(std::istreambuf_iterator<char>(out), {});
+  child.wait();
+  const int status = child.native_exit_code();
+  run.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return run;
+}
+
+std::string fresh_folder() {
+  std::string name = std::string(testing::UnitTest::GetInstance()->current_test_info()->test_suite_name()) + "." +
+                     testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::replace(name.begin(), name.end(), '/', '_');
+  const std::string folder = testing::TempDir() + "/attest." + name;
+  std::filesystem::remove_all(folder);
+  return folder;
+}
+
+}  // namespace attest
