@@ -1,0 +1,51 @@
+// Property agrees_with_oracle: accuracy, under the contract of the variant's own record. Forward and gradients are judged
+// apart, since a variant may be trusted with one and not with the other.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "properties/support.h"
+
+namespace attest {
+namespace {
+
+Comparison compare_quantity(Trial& trial, Quantity q) {
+  const AttentionProblem& problem = trial.inputs().problem;
+  const ToleranceContract& contract = trial.variant().contract;
+  const Tolerance& tolerance = contract.of(q);
+  const bool relative = tolerance.mode == Tolerance::Mode::kTimesBaseline;
+  const at::Tensor* baseline = relative ? &trial.baseline()[q] : nullptr;
+  Comparison c = compare(trial.outputs()[q], trial.reference()[q], tolerance, error_units(contract.arithmetic, problem), baseline);
+  c.quantity = quantity_name(problem.op, q);
+  return c;
+}
+
+Verdict agrees_with_oracle(Trial& trial) {
+  if (trial.quantities().empty()) return vacuous("no output that this law judges");
+  std::vector<Comparison> comparisons;
+  for (Quantity q : trial.quantities().members()) comparisons.push_back(compare_quantity(trial, q));
+  Verdict verdict = judge(std::move(comparisons), trial.reference().oracle);
+  const bool says_nothing = std::all_of(verdict.comparisons.begin(), verdict.comparisons.end(),
+                                        [](const Comparison& c) { return c.vacuous == c.elements; });
+  if (verdict.status == Status::kPass && says_nothing) {
+    verdict.status = Status::kVacuous;
+    verdict.sentence = "every bound is wider than the values can be";
+  }
+  return verdict;
+}
+
+Property record(const char* name, EnumSet<Quantity> judges, const char* faulty) {
+  return {
+      .name = name,
+      .law = "Each output differs from the true value, which an oracle brackets, by no more than the variant's contract allows.",
+      .judges = judges,
+      .faulty = faulty,
+      .check = agrees_with_oracle,
+  };
+}
+
+const Register<Property> forward(record("agrees_with_oracle.forward", kForward, "faulty.softmax.top_left_causal"));
+const Register<Property> gradients(record("agrees_with_oracle.gradients", kGradients, "faulty.softmax.drops_dlse"));
+
+}  // namespace
+}  // namespace attest
