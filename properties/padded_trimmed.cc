@@ -29,7 +29,7 @@ std::optional<Trimmed> trim(const Inputs& in, const at::Tensor& padded, int64_t 
   if (keys == 0 || keys == p.seqlen_kv || queries < 1) return std::nullopt;
   const Inputs alone = slice_batch(in, b, 1);
   Trimmed t{b, p.causal ? slice_queries(alone, 0, queries) : first_keys(alone, keys)};
-  if (t.inputs.key_padding_mask.all().item<bool>()) t.inputs.key_padding_mask = {};
+  if (t.inputs.key_padding_mask.all().item<bool>()) t.inputs.key_padding_mask = at::Tensor();
   return t;
 }
 

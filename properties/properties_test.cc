@@ -1,0 +1,48 @@
+// Laws about the laws.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "harness/case.h"
+#include "harness/materialise.h"
+#include "properties/fakes.h"
+
+namespace attest {
+namespace {
+
+TEST(Properties, say_their_law_in_a_sentence_and_name_what_they_catch) {
+  const auto all = Registry<Property>::instance().all();
+  EXPECT_EQ(all.size(), 28U);
+  for (const Property* p : all) {
+    EXPECT_EQ(p->law.back(), '.') << p->name;
+    EXPECT_EQ(p->faulty.rfind("faulty.", 0), 0U) << p->name;
+    EXPECT_FALSE(p->judges.empty()) << p->name;
+    EXPECT_EQ(p->domain.empty_reason(), std::nullopt) << p->name;
+  }
+}
+
+/// Every law accepts the plain kernel on hostile cases, and none is vacuous on all of them.
+TEST(Properties, accept_a_sound_kernel) {
+  std::map<std::string, int> passed;
+  for (const char* line : {
+           "op=softmax B=3 Hq=4 Hkv=2 Sq=5 Skv=9 D=8 Dv=8 fp32 causal padding=right poison dlse layout=padded seed=1",
+           "op=softmax B=2 Hq=2 Hkv=1 Sq=4 Skv=6 D=8 Dv=4 bf16 padding=all dlse layout=packed-qkv seed=2",
+           "op=softmax B=2 Hq=1 Hkv=1 Sq=6 Skv=2 D=8 Dv=8 fp16 causal logits=saturated(30) layout=transposed seed=3",
+           "op=stickbreaking B=2 Hq=2 Hkv=2 Sq=5 Skv=5 D=8 Dv=8 fp32 causal padding=left poison dlse seed=4",
+           "op=stickbreaking B=2 Hq=4 Hkv=2 Sq=3 Skv=8 D=8 Dv=16 bf16 causal attend_current logits=saturated(20) padding=right seed=5",
+       }) {
+    const Case c = parse_case(line);
+    const Inputs in = materialise(c);
+    for (const Property* p : Registry<Property>::instance().all()) {
+      if (p->domain.excludes(c)) continue;
+      const Verdict v = judged(p->name, plain_kernel(c.problem.op), in);
+      EXPECT_TRUE(v.status == Status::kPass || v.status == Status::kVacuous) << p->name << " on " << line << ": " << v.sentence;
+      passed[p->name] += v.status == Status::kPass ? 1 : 0;
+    }
+  }
+  for (const auto& [name, times] : passed) EXPECT_GT(times, 0) << name << " is vacuous on every case";
+  EXPECT_EQ(passed.size(), 28U);
+}
+
+}  // namespace
+}  // namespace attest
