@@ -3,18 +3,11 @@
 // also binds variants whose accuracy contract is loose.
 #include <fmt/format.h>
 
+#include "harness/float_format.h"
 #include "properties/support.h"
 
 namespace attest {
 namespace {
-
-double least_subnormal(at::ScalarType type) {
-  switch (type) {
-    case at::kHalf: return 0x1p-24;
-    case at::kBFloat16: return 0x1p-133;
-    default: return 0x1p-149;
-  }
-}
 
 /// float64, on the CPU: +1 or −1 where the gradient is surely there, else 0.
 at::Tensor sure_signs(Trial& trial, Quantity q, at::ScalarType type) {
@@ -25,7 +18,7 @@ at::Tensor sure_signs(Trial& trial, Quantity q, at::ScalarType type) {
   const at::Tensor allowed = allowed_error(reference, tolerance, error_units(contract.arithmetic, trial.inputs().problem), type,
                                            relative ? trial.baseline()[q] : at::Tensor());
   const at::Tensor least = reference.value.abs() - reference.radius;
-  const at::Tensor clear = least.gt(allowed * 2.0 + 0.5 * least_subnormal(type));
+  const at::Tensor clear = least.gt(allowed * 2.0 + 0.5 * float_format(dtype_of(type)).smallest_subnormal());
   return reference.value.sign() * clear.to(at::kDouble);
 }
 

@@ -10,10 +10,16 @@
 namespace attest {
 namespace {
 
+/// The laws of this folder: the skeleton, compiled with the tests, is none of them.
+std::vector<const Property*> laws() {
+  std::vector<const Property*> all = Registry<Property>::instance().all();
+  std::erase_if(all, [](const Property* p) { return p->name.rfind("NAME", 0) == 0; });
+  return all;
+}
+
 TEST(Properties, say_their_law_in_a_sentence_and_name_what_they_catch) {
-  const auto all = Registry<Property>::instance().all();
-  EXPECT_EQ(all.size(), 28U);
-  for (const Property* p : all) {
+  EXPECT_EQ(laws().size(), 27U);
+  for (const Property* p : laws()) {
     EXPECT_EQ(p->law.back(), '.') << p->name;
     EXPECT_EQ(p->faulty.rfind("faulty.", 0), 0U) << p->name;
     EXPECT_FALSE(p->judges.empty()) << p->name;
@@ -33,7 +39,7 @@ TEST(Properties, accept_a_sound_kernel) {
        }) {
     const Case c = parse_case(line);
     const Inputs in = materialise(c);
-    for (const Property* p : Registry<Property>::instance().all()) {
+    for (const Property* p : laws()) {
       if (p->domain.excludes(c)) continue;
       const Verdict v = judged(p->name, plain_kernel(c.problem.op), in);
       EXPECT_TRUE(v.status == Status::kPass || v.status == Status::kVacuous) << p->name << " on " << line << ": " << v.sentence;
@@ -41,7 +47,7 @@ TEST(Properties, accept_a_sound_kernel) {
     }
   }
   for (const auto& [name, times] : passed) EXPECT_GT(times, 0) << name << " is vacuous on every case";
-  EXPECT_EQ(passed.size(), 28U);
+  EXPECT_EQ(passed.size(), laws().size());
 }
 
 }  // namespace
