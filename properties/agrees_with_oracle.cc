@@ -34,7 +34,7 @@ Property record(const char* name, EnumSet<Quantity> judges, const char* faulty) 
 }
 
 const Register<Property> forward(record("agrees_with_oracle.forward", kForward, "faulty.softmax.top_left_causal"));
-const Register<Property> gradients(record("agrees_with_oracle.gradients", kGradients, "faulty.softmax.drops_dlse"));
+const Register<Property> gradients(record("agrees_with_oracle.gradients", kGradients, "faulty.stickbreaking.drops_drem"));
 
 }  // namespace
 }  // namespace attest

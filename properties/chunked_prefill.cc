@@ -29,7 +29,7 @@ const RegisterPair registered(
         .name = "chunked_prefill",
         .law = "Queries cut in two chunks, each with the keys it may see, give the bits of one prefill (out, lse or rem, dq).",
         .domain = {.seqlen_q = {.lo = 2}},
-        .faulty = "faulty.softmax.chunk_relative_tiles",
+        .faulty = "faulty.softmax.chunk_splits",
         .check = chunked_prefill,
     },
     {Quantity::kDq});

@@ -33,7 +33,7 @@ Verdict kv_cache(Trial& trial) {
 const RegisterPair registered({
     .name = "kv_cache",
     .law = "Keys and values in a larger cache, or put together from pieces, give the same bits.",
-    .faulty = "faulty.softmax.splits_by_capacity",
+    .faulty = "faulty.softmax.capacity_strides",
     .check = kv_cache,
 });
 

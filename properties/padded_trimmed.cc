@@ -105,7 +105,7 @@ const RegisterPair registered({
     .name = "padded_trimmed",
     .law = "Keys padded at the right end, masked or left out, give outputs no further apart than the sum of their two bounds.",
     .domain = {.padding = EnumSet<KeyPadding>::all().without(KeyPadding::kNone).without(KeyPadding::kLeft)},
-    .faulty = "faulty.softmax.padding_in_denominator",
+    .faulty = "faulty.softmax.counts_padding",
     .check = padded_trimmed,
 });
 

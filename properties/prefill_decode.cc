@@ -27,7 +27,7 @@ const RegisterPair registered(
         .name = "prefill_decode",
         .law = "A query decoded alone, against the keys it may see, gives the bits of its row of the prefill (out, lse or rem, dq).",
         .domain = {.seqlen_q = {.lo = 2}},
-        .faulty = "faulty.softmax.decode_tile",
+        .faulty = "faulty.softmax.chunk_splits",
         .check = prefill_decode,
     },
     {Quantity::kDq});
