@@ -1,8 +1,12 @@
 // Property padded_trimmed: padding that is masked and padding that is not there come to the same, within contract. Each
 // batch element is run without the padded keys at its right end; bits may differ (fewer leaves, shorter sums), so the two
-// outputs may lie as far apart as their two bounds allow. Under a causal mask positions count from the last key, so as
-// many queries are dropped from the end as keys, and dk and dv, sums over all queries, are not judged.
+// outputs may lie as far apart as their two bounds allow. Under a causal mask positions count from the last key, so the
+// queries are run in two groups: those before the padding, with the same mask; those that see every kept key, without one
+// (stick-breaking, always causal: the last query, with attend_current). dk and dv are sums over queries: they are judged
+// where one group holds all of them.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "harness/slice.h"
 #include "properties/support.h"
@@ -10,9 +14,9 @@
 namespace attest {
 namespace {
 
-/// One batch element without the `keys..Skv` that its mask hides.
+/// Queries [query_begin, …) of one batch element, without the keys at the right end that its mask hides.
 struct Trimmed {
-  int64_t element = 0;
+  int64_t element = 0, query_begin = 0;
   Inputs inputs;
 };
 
@@ -22,24 +26,43 @@ int64_t kept_length(const at::Tensor& padded_row) {
   return n;
 }
 
-std::optional<Trimmed> trim(const Inputs& in, const at::Tensor& padded, int64_t b) {
+/// The queries that see every one of the first `keys` keys, and more positions than these; `alone` is causal.
+Trimmed past_the_padding(Inputs alone, int64_t b, int64_t keys) {
+  const AttentionProblem& p = alone.problem;
+  int64_t begin = std::max<int64_t>(0, keys - 1 - p.position(0));
+  if (p.op == Op::kStickBreaking) {
+    begin = p.seqlen_q - 1;
+    alone.problem.attend_current = true;
+  } else {
+    alone.problem.causal = false;
+  }
+  return {b, begin, first_keys(slice_queries(alone, begin, p.seqlen_q - begin), keys)};
+}
+
+/// Whatever can be run of batch element b; nothing when no key can be left out, or all would be.
+std::vector<Trimmed> trim(const Inputs& in, const at::Tensor& padded, int64_t b) {
   const AttentionProblem& p = in.problem;
   const int64_t keys = kept_length(padded[b]);
-  const int64_t queries = p.causal ? p.seqlen_q - (p.seqlen_kv - keys) : p.seqlen_q;
-  if (keys == 0 || keys == p.seqlen_kv || queries < 1) return std::nullopt;
+  if (keys == 0 || keys == p.seqlen_kv) return {};
   const Inputs alone = slice_batch(in, b, 1);
-  Trimmed t{b, p.causal ? slice_queries(alone, 0, queries) : first_keys(alone, keys)};
-  if (t.inputs.key_padding_mask.all().item<bool>()) t.inputs.key_padding_mask = at::Tensor();
-  return t;
+  std::vector<Trimmed> parts;
+  if (!p.causal) parts.push_back({b, 0, first_keys(alone, keys)});
+  if (p.causal) parts.push_back(past_the_padding(alone, b, keys));
+  const int64_t before = p.seqlen_q - (p.seqlen_kv - keys);
+  if (p.causal && before > 0) parts.push_back({b, 0, slice_queries(alone, 0, before)});
+  for (Trimmed& t : parts)
+    if (t.inputs.key_padding_mask.all().item<bool>()) t.inputs.key_padding_mask = at::Tensor();
+  return parts;
 }
 
 bool sums_over_queries(Quantity q) { return q == Quantity::kDk || q == Quantity::kDv; }
 
-/// What `t`, shaped as the whole's quantity after `lead` more dimensions, holds for the trimmed element.
+/// What `t`, shaped as the whole's quantity after `lead` more dimensions, holds for the trimmed part.
 at::Tensor part_of(const Trimmed& trimmed, Quantity q, const at::Tensor& t, int64_t lead = 0) {
   const AttentionProblem& p = trimmed.inputs.problem;
-  const int64_t rows = sums_over_queries(q) ? p.seqlen_kv : p.seqlen_q;
-  return t.narrow(lead, trimmed.element, 1).narrow(lead + 2, 0, rows).contiguous();
+  const at::Tensor element = t.narrow(lead, trimmed.element, 1);
+  if (sums_over_queries(q)) return element.narrow(lead + 2, 0, p.seqlen_kv).contiguous();
+  return element.narrow(lead + 2, trimmed.query_begin, p.seqlen_q).contiguous();
 }
 
 ReferenceQuantity part_of(const Trimmed& trimmed, Quantity q, const ReferenceQuantity& r) {
@@ -71,12 +94,14 @@ Comparison compare_quantity(Trial& trial, const Trimmed& trimmed, Quantity q, co
 }
 
 void compare_trimmed(Trial& trial, const Trimmed& trimmed, const Outputs& whole, std::vector<Comparison>& comparisons) {
+  const AttentionProblem& p = trimmed.inputs.problem;
   const Outputs actual = snapshot(trial.run(sufficient(trial, trimmed.inputs)));
   for (Quantity q : trial.quantities().members()) {
-    if (trimmed.inputs.problem.causal && sums_over_queries(q)) continue;
+    if (sums_over_queries(q) && p.seqlen_q < trial.inputs().problem.seqlen_q) continue;
     Comparison c = compare_quantity(trial, trimmed, q, actual[q], whole[q]);
-    c.quantity = quantity_name(trimmed.inputs.problem.op, q);
+    c.quantity = quantity_name(p.op, q);
     if (!c.index.empty()) c.index[0] = trimmed.element;
+    if (!c.index.empty() && !sums_over_queries(q)) c.index[2] += trimmed.query_begin;
     comparisons.push_back(std::move(c));
   }
 }
@@ -87,15 +112,12 @@ Verdict padded_trimmed(Trial& trial) {
   const Outputs whole = snapshot(trial.outputs());
   std::vector<Comparison> comparisons;
   std::string refused;
-  for (int64_t b = 0; b < padded.size(0); ++b) {
-    const auto trimmed = trim(trial.inputs(), padded, b);
-    if (!trimmed) continue;
-    if (auto reason = unsupported_reason(trial.variant(), trimmed->inputs)) {
-      refused = fmt::format("batch element {} without its padded keys: {}", b, *reason);
-      continue;
+  for (int64_t b = 0; b < padded.size(0); ++b)
+    for (const Trimmed& trimmed : trim(trial.inputs(), padded, b)) {
+      const auto reason = unsupported_reason(trial.variant(), trimmed.inputs);
+      if (reason) refused = fmt::format("batch element {} without its padded keys: {}", b, *reason);
+      if (!reason) compare_trimmed(trial, trimmed, whole, comparisons);
     }
-    compare_trimmed(trial, *trimmed, whole, comparisons);
-  }
   if (!comparisons.empty()) return judge(std::move(comparisons), "a batch element run without the padded keys at its end");
   if (!refused.empty()) return {.status = Status::kUnsupported, .sentence = refused};
   return vacuous("no padded keys at the right end that can be left out");
@@ -104,7 +126,7 @@ Verdict padded_trimmed(Trial& trial) {
 const RegisterPair registered({
     .name = "padded_trimmed",
     .law = "Keys padded at the right end, masked or left out, give outputs no further apart than the sum of their two bounds.",
-    .domain = {.padding = EnumSet<KeyPadding>::all().without(KeyPadding::kNone).without(KeyPadding::kLeft)},
+    .domain = {.padding = {KeyPadding::kRight, KeyPadding::kSome}},
     .faulty = "faulty.softmax.counts_padding",
     .check = padded_trimmed,
 });

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "harness/float_format.h"
@@ -100,7 +101,8 @@ std::string element_text(std::string_view name, const at::Tensor& t, const std::
   element = element.clone();
   uint64_t bits = 0;  // little-endian
   std::memcpy(&bits, element.const_data_ptr(), element.element_size());
-  return fmt::format("{}{} = {:.9g} ({})", name, index_text(index), element.to(at::kDouble).item<double>(),
+  const double value = element.to(at::kDouble).item<double>();
+  return fmt::format("{}{} = {} ({})", name, index_text(index), std::isnan(value) ? "NaN" : fmt::format("{:.9g}", value),
                      bits_text(bits, static_cast<int>(element.element_size()) * 8));
 }
 
