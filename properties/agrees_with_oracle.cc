@@ -11,7 +11,8 @@ Comparison compare_quantity(Trial& trial, Quantity q) {
   const Tolerance& tolerance = contract.of(q);
   const bool relative = tolerance.mode == Tolerance::Mode::kTimesBaseline;
   const at::Tensor* baseline = relative ? &trial.baseline()[q] : nullptr;
-  Comparison c = compare(trial.outputs()[q], trial.reference()[q], tolerance, error_units(contract.arithmetic, problem), baseline);
+  const ErrorUnits units = error_units(contract.arithmetic, problem);
+  Comparison c = compare(trial.outputs()[q], trial.reference()[q], tolerance, units, baseline);
   c.quantity = quantity_name(problem.op, q);
   return c;
 }

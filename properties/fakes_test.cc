@@ -135,12 +135,14 @@ struct Plain {
 
   void backward_row(std::vector<Key>& keys, int64_t b, int64_t h, int64_t i, T rest) {
     std::vector<T> dp;
-    for (const Key& key : keys) dp.push_back(key.counts_nothing ? 0 : dot(row(dout, b, h, i), row(v, b, kv(h), key.j), p.head_dim_v));
+    for (const Key& key : keys)
+      dp.push_back(key.counts_nothing ? 0 : dot(row(dout, b, h, i), row(v, b, kv(h), key.j), p.head_dim_v));
     const T dl = dlse.defined() ? *row(dlse, b, h, i) : 0;
     p.op == Op::kSoftmax ? softmax_dz(keys, b, dl, dp) : stick_dz(keys, dl * rest, dp);
     if (keys.empty() && is(Defect::kMaskedRowGradients)) *row(o.dq, b, h, i) = std::exp(-rest) * 0;
     for (int64_t d = 0; d < p.head_dim; ++d)
-      row(o.dq, b, h, i)[d] += p.softmax_scale * sum(keys, b, [&](const Key& key) { return key.dz * row(k, b, kv(h), key.j)[d]; });
+      row(o.dq, b, h, i)[d] +=
+          p.softmax_scale * sum(keys, b, [&](const Key& key) { return key.dz * row(k, b, kv(h), key.j)[d]; });
     for (const Key& key : keys) {
       for (int64_t d = 0; d < p.head_dim; ++d) row(o.dk, b, kv(h), key.j)[d] += p.softmax_scale * key.dz * row(q, b, h, i)[d];
       for (int64_t d = 0; d < p.head_dim_v; ++d) row(o.dv, b, kv(h), key.j)[d] += key.weight * row(dout, b, h, i)[d];

@@ -52,7 +52,8 @@ Property record(const char* name, EnumSet<Quantity> judges, const char* faulty) 
 }
 
 const Register<Property> forward(record("fully_masked_rows.forward", kForward, "faulty.softmax.nan_on_masked_rows"));
-const Register<Property> gradients(record("fully_masked_rows.gradients", kGradients, "faulty.softmax.nan_gradient_on_masked_rows"));
+const Register<Property> gradients(
+    record("fully_masked_rows.gradients", kGradients, "faulty.softmax.nan_gradient_on_masked_rows"));
 
 }  // namespace
 }  // namespace attest

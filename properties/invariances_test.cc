@@ -95,7 +95,8 @@ TEST(BatchChunking, catches_a_split_count_taken_from_the_batch_size) {
 }
 
 TEST(ChunkedPrefill, catches_tiles_cut_from_the_chunks_end) {
-  expect_catches("chunked_prefill", numbered_inputs(kCausal), Defect::kChunkRelativeTiles, "the chunk of queries [0, 2) differs: ");
+  expect_catches("chunked_prefill", numbered_inputs(kCausal), Defect::kChunkRelativeTiles,
+                 "the chunk of queries [0, 2) differs: ");
 }
 
 TEST(ChunkedPrefill, holds_with_key_padding_and_for_both_operators) {
@@ -129,7 +130,8 @@ TEST(PrefillDecode, is_vacuous_for_one_query) {
 }
 
 TEST(KvCache, catches_splits_taken_from_the_capacity) {
-  expect_catches("kv_cache", numbered_inputs(kFull), Defect::kSplitsByCapacity, "keys and values in a cache of capacity 9 differs: ");
+  expect_catches("kv_cache", numbered_inputs(kFull), Defect::kSplitsByCapacity,
+                 "keys and values in a cache of capacity 9 differs: ");
 }
 
 TEST(KvCache, gives_no_cache_to_a_variant_that_takes_no_padded_rows) {

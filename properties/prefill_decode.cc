@@ -17,7 +17,9 @@ Verdict prefill_decode(Trial& trial) {
   std::vector<Part> parts;
   for (int64_t row : std::set<int64_t>{(p.seqlen_q - 1) / 2, p.seqlen_q - 1}) {
     if (p.causal && p.position(row) < 0) continue;  // no key is cached yet
-    parts.push_back({.what = fmt::format("query {} decoded alone", row), .inputs = slice_queries(in, row, 1), .query_begin = row});
+    parts.push_back({.what = fmt::format("query {} decoded alone", row),
+                     .inputs = slice_queries(in, row, 1),
+                     .query_begin = row});
   }
   return equal_bits(trial, parts);
 }
@@ -25,7 +27,8 @@ Verdict prefill_decode(Trial& trial) {
 const RegisterPair registered(
     {
         .name = "prefill_decode",
-        .law = "A query decoded alone, against the keys it may see, gives the bits of its row of the prefill (out, lse or rem, dq).",
+        .law = "A query decoded alone, against the keys it may see, gives the bits of its row of the prefill "
+               "(out, lse or rem, dq).",
         .domain = {.seqlen_q = {.lo = 2}},
         .faulty = "faulty.softmax.chunk_splits",
         .check = prefill_decode,

@@ -35,7 +35,8 @@ TEST(Properties, accept_a_sound_kernel) {
            "op=softmax B=2 Hq=2 Hkv=1 Sq=4 Skv=6 D=8 Dv=4 bf16 padding=all dlse layout=packed-qkv seed=2",
            "op=softmax B=2 Hq=1 Hkv=1 Sq=6 Skv=2 D=8 Dv=8 fp16 causal logits=saturated(30) layout=transposed seed=3",
            "op=stickbreaking B=2 Hq=2 Hkv=2 Sq=5 Skv=5 D=8 Dv=8 fp32 causal padding=left poison dlse seed=4",
-           "op=stickbreaking B=2 Hq=4 Hkv=2 Sq=3 Skv=8 D=8 Dv=16 bf16 causal attend_current logits=saturated(20) padding=right seed=5",
+           "op=stickbreaking B=2 Hq=4 Hkv=2 Sq=3 Skv=8 D=8 Dv=16 bf16 causal attend_current "
+           "logits=saturated(20) padding=right seed=5",
        }) {
     const Case c = parse_case(line);
     const Inputs in = materialise(c);

@@ -59,7 +59,8 @@ std::optional<std::string> wrong_form(const Inputs& in, Quantity q, const at::Te
   const at::ScalarType type = q == Quantity::kLse ? at::kFloat : scalar_type(in.problem.dtype);
   if (t.scalar_type() != type)
     return fmt::format("{} has type {}, promised {}", name, at::toString(t.scalar_type()), at::toString(type));
-  if (t.device() != in.q.device()) return fmt::format("{} lies on {}, the inputs on {}", name, t.device().str(), in.q.device().str());
+  if (t.device() != in.q.device())
+    return fmt::format("{} lies on {}, the inputs on {}", name, t.device().str(), in.q.device().str());
   for (const Operand& o : operands(in))
     if (t.is_alias_of(o.tensor)) return fmt::format("{} shares the memory of the input {}", name, o.name);
   return std::nullopt;

@@ -55,7 +55,8 @@ std::string complaint(const KernelVariant& variant) {
 }
 
 TEST(Returns, passes_a_plain_kernel) {
-  for (const Inputs& in : {numbered_inputs(kFull), padded_inputs(kFull, {1, 6}), numbered_inputs(stick(3, 3, false)).forward_only()})
+  const Inputs forward_only = numbered_inputs(stick(3, 3, false)).forward_only();
+  for (const Inputs& in : {numbered_inputs(kFull), padded_inputs(kFull, {1, 6}), forward_only})
     EXPECT_EQ(status_of("returns", in), Status::kPass);
 }
 
@@ -70,7 +71,8 @@ TEST(Returns, catches_a_write_between_the_rows) {
   const KernelVariant variant = changed([](const Inputs& i, Outputs&) {
     i.k.as_strided({1}, {1}, kFull.head_dim).fill_(7.0F);
   });
-  EXPECT_EQ(judged("returns", variant, in).sentence, "the run wrote into the memory of its input k, first at element 4 of its storage");
+  EXPECT_EQ(judged("returns", variant, in).sentence,
+            "the run wrote into the memory of its input k, first at element 4 of its storage");
 }
 
 TEST(Returns, catches_an_output_in_the_memory_of_an_input) {
@@ -108,13 +110,15 @@ TEST(AgreesWithOracle, catches_a_dropped_gradient_of_lse) {
 
 /// One query, one key, z = 20: β is 1 in fp32, and its gradient is not 0.
 Inputs saturated_stick() {
-  Inputs in = numbered_inputs({.op = Op::kStickBreaking, .dtype = Dtype::kFloat32, .seqlen_kv = 1, .causal = true, .attend_current = true});
+  Inputs in = numbered_inputs(
+      {.op = Op::kStickBreaking, .dtype = Dtype::kFloat32, .seqlen_kv = 1, .causal = true, .attend_current = true});
   in.q.fill_(20.0F), in.k.fill_(1.0F), in.v.fill_(1e8F), in.dout.fill_(1.0F), in.dlse.fill_(0.0F);
   return in;
 }
 
 TEST(GradientsAtSaturation, catches_one_minus_beta) {
-  expect_catches("gradients_at_saturation", saturated_stick(), Defect::kOneMinusBeta, "dq[0,0,0,0] = 0 (0x00000000), yet the true gradient is surely positive");
+  expect_catches("gradients_at_saturation", saturated_stick(), Defect::kOneMinusBeta,
+                 "dq[0,0,0,0] = 0 (0x00000000), yet the true gradient is surely positive");
 }
 
 TEST(GradientsAtSaturation, is_vacuous_where_the_contract_is_wider_than_the_gradients) {
@@ -143,7 +147,8 @@ TEST(PaddedTrimmed, catches_padded_keys_in_the_denominator) {
 }
 
 TEST(PaddedTrimmed, names_the_batch_element) {
-  const Verdict v = judged("padded_trimmed.forward", plain_kernel(Op::kSoftmax, Defect::kPaddingInDenominator), padded_inputs(kFull, {0, 2}));
+  const KernelVariant faulty = plain_kernel(Op::kSoftmax, Defect::kPaddingInDenominator);
+  const Verdict v = judged("padded_trimmed.forward", faulty, padded_inputs(kFull, {0, 2}));
   EXPECT_THAT(v.sentence, HasSubstr("a batch element run without the padded keys at its end"));
   ASSERT_NE(worst_of(v), nullptr);
   EXPECT_EQ(worst_of(v)->index.at(0), 1);
