@@ -11,7 +11,8 @@ namespace {
 /// One query at the last position, which it may look at, against keys whose logits are `z`, values `v`, D = Dv = 1.
 Inputs one_row(const std::vector<float>& z, const std::vector<float>& v) {
   const auto n = static_cast<int64_t>(z.size());
-  Inputs in{.problem = {.op = Op::kStickBreaking, .dtype = Dtype::kFloat32, .seqlen_kv = n, .causal = true, .attend_current = true}};
+  Inputs in{.problem = {
+                .op = Op::kStickBreaking, .dtype = Dtype::kFloat32, .seqlen_kv = n, .causal = true, .attend_current = true}};
   in.q = at::ones({1, 1, 1, 1});
   in.k = at::tensor(z).reshape({1, 1, n, 1});
   in.v = at::tensor(v).reshape({1, 1, n, 1});
