@@ -26,17 +26,16 @@ int64_t kept_length(const at::Tensor& padded_row) {
   return n;
 }
 
-/// The queries that see every one of the first `keys` keys, and more positions than these; `alone` is causal.
+/// The queries that see every one of the first `keys` keys, and more positions than these; `alone` is causal. Cut as if it
+/// were not, since under a causal mask every query would keep its distance to the last key.
 Trimmed past_the_padding(Inputs alone, int64_t b, int64_t keys) {
   const AttentionProblem& p = alone.problem;
-  int64_t begin = std::max<int64_t>(0, keys - 1 - p.position(0));
-  if (p.op == Op::kStickBreaking) {
-    begin = p.seqlen_q - 1;
-    alone.problem.attend_current = true;
-  } else {
-    alone.problem.causal = false;
-  }
-  return {b, begin, first_keys(slice_queries(alone, begin, p.seqlen_q - begin), keys)};
+  const bool stick = p.op == Op::kStickBreaking;
+  const int64_t begin = stick ? p.seqlen_q - 1 : std::max<int64_t>(0, keys - 1 - p.position(0));
+  alone.problem.causal = false;
+  Trimmed trimmed{b, begin, first_keys(slice_queries(alone, begin, p.seqlen_q - begin), keys)};
+  trimmed.inputs.problem.causal = trimmed.inputs.problem.attend_current = stick;
+  return trimmed;
 }
 
 /// Whatever can be run of batch element b; nothing when no key can be left out, or all would be.

@@ -20,6 +20,12 @@ struct Subject {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+/// libtorch's CPU allocator, and libraries, say it in words alone.
+Outcome outcome_of(const std::string& text) {
+  const bool memory = text.find("allocate memory") != std::string::npos || text.find("out of memory") != std::string::npos;
+  return memory ? Outcome::kOutOfMemory : Outcome::kLaunchError;
+}
+
 std::optional<std::string> refusal(const Job& job, const Inputs& inputs, const KernelVariant& v) {
   if (job.pass == Pass::kBoth && !v.produces.contains(Quantity::kDq)) return "it has no backward";
   if (auto why = v.domain.excludes(Case{.problem = job.bench_case.problem})) return why;
@@ -42,9 +48,9 @@ class Session {
     } catch (const std::bad_alloc&) {
       fail(v, Outcome::kOutOfMemory, "the machine has no memory left for it");
     } catch (const c10::Error& e) {
-      fail(v, Outcome::kLaunchError, e.what_without_backtrace());
+      fail(v, outcome_of(e.what_without_backtrace()), e.what_without_backtrace());
     } catch (const std::exception& e) {
-      fail(v, Outcome::kLaunchError, e.what());
+      fail(v, outcome_of(e.what()), e.what());
     }
   }
 

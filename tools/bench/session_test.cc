@@ -63,12 +63,14 @@ TEST(BenchSession, failures_are_rows_and_the_rest_go_on) {
   const auto rows =
       rows_of({forward_only, refusing,
                variant("memory", [](const Inputs&) -> Outputs { throw OutOfMemoryError("1 TB is too much\nmore"); }),
+               variant("terabytes", [](const Inputs&) -> Outputs { return {.out = at::empty({int64_t{1} << 50}, at::kByte)}; }),
                variant("launch", [](const Inputs&) -> Outputs { throw LaunchError("no such kernel"); })});
-  ASSERT_EQ(rows.size(), 4U);
+  ASSERT_EQ(rows.size(), 5U);
   EXPECT_EQ(rows.at("refuses").outcome, Outcome::kUnsupported);
   EXPECT_EQ(rows.at("refuses").sentence, "not these");
   EXPECT_EQ(rows.at("memory").outcome, Outcome::kOutOfMemory);
   EXPECT_EQ(rows.at("memory").sentence, "1 TB is too much");
+  EXPECT_EQ(rows.at("terabytes").outcome, Outcome::kOutOfMemory) << rows.at("terabytes").sentence;
   EXPECT_EQ(rows.at("launch").outcome, Outcome::kLaunchError);
   EXPECT_EQ(rows.at("a_forward_only").outcome, Outcome::kMeasured);
 }
