@@ -3,6 +3,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <iterator>
@@ -62,19 +63,16 @@ class SizeDraw {
  public:
   SizeDraw(const CaseDomain& domain, AttentionProblem& p) : domain_(domain), p_(p), budget_(draw_budget()) {}
 
+  /// Whatever is drawn first gets most of the budget: the lengths in more than half of the cases, else any.
   void run() {
-    const bool square = domain_.square_if_causal && p_.causal;
     using Step = void (SizeDraw::*)();
-    const std::vector<Step> lengths = square ? std::vector<Step>{&SizeDraw::draw_square}
-                                      : domain_.queries_within_keys || between(0, 1) != 0
-                                          ? std::vector<Step>{&SizeDraw::draw_keys, &SizeDraw::draw_queries}
-                                          : std::vector<Step>{&SizeDraw::draw_queries, &SizeDraw::draw_keys};
-    std::vector<Step> steps = {&SizeDraw::draw_batch, &SizeDraw::draw_heads};
-    steps.insert(steps.begin() + between(0, 2), &SizeDraw::draw_dims);
-    // Long sequences come first as often as all else together: whatever is drawn first gets most of the budget.
-    const int64_t position = between(0, 1) != 0 ? 0 : between(0, 3);
-    steps.insert(steps.begin() + position, lengths.begin(), lengths.end());
-    for (Step step : steps) (this->*step)();
+    std::array<Step, 3> others = {&SizeDraw::draw_batch, &SizeDraw::draw_heads, &SizeDraw::draw_dims};
+    std::swap(others[2], others[static_cast<size_t>(between(0, 2))]);
+    const int64_t lengths_before = between(0, 1) != 0 ? 0 : between(0, 3);
+    for (int64_t i = 0; i <= 3; ++i) {
+      if (i == lengths_before) draw_lengths();
+      if (i < 3) (this->*others[static_cast<size_t>(i)])();
+    }
   }
 
  private:
@@ -92,6 +90,14 @@ class SizeDraw {
   /// The range of a size that now has the value `now`, cut to what the budget allows.
   Range affordable(const Range& range, int64_t now) const {
     return {now, std::max(now, std::min(range.hi, budget_ / (p_.work() / now)))};
+  }
+
+  void draw_lengths() {
+    if (domain_.square_if_causal && p_.causal) return draw_square();
+    const bool keys_first = domain_.queries_within_keys || between(0, 1) != 0;
+    if (keys_first) draw_keys();
+    draw_queries();
+    if (!keys_first) draw_keys();
   }
 
   void draw_batch() {
