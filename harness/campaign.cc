@@ -78,11 +78,26 @@ class Campaign {
     if (next_ >= plan_.size() || stopping() || interrupted()) return false;
     number = next_++;
     source = plan_.source(number);
-    cells.clear();
-    for (size_t i : plan_.cells_for(source))
-      if (ledger_.is_open(i)) cells.push_back(plan_.cells()[i].cell);
+    cells = open_cells(source);
     ledger_.begin(number, source);
     return true;
+  }
+
+  /// `returns` is judged as long as any cell of its variant is open, though it may be closed itself: where a kernel does not
+  /// return, no other law says anything.
+  std::vector<Cell> open_cells(const Source& source) const {
+    std::vector<Cell> cells;
+    std::optional<Cell> gate;
+    for (size_t i : plan_.cells_for(source)) {
+      const Cell& cell = plan_.cells()[i].cell;
+      if (gate && gate->variant != cell.variant) gate.reset();
+      if (cell.property == "returns") gate = cell;
+      if (!ledger_.is_open(i)) continue;
+      if (gate && cell.property != "returns") cells.push_back(*gate);
+      gate.reset();
+      cells.push_back(cell);
+    }
+    return cells;
   }
 
   void judge_cases(WorkerProcess& worker) {

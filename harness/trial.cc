@@ -22,6 +22,9 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// CUDA and libtorch add general advice to what happened.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 const Oracle* affordable_oracle(const AttentionProblem& problem, std::string& why) {
   why = "no oracle is registered";
   for (const Oracle* oracle : Registry<Oracle>::instance().all()) {
@@ -120,8 +123,8 @@ void synchronize(Device device) {
   try {
     c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
     guard.synchronizeDevice(guard.getDevice().index());
-  } catch (const std::exception& e) {
-    throw LaunchError(e.what());
+  } catch (const c10::Error& e) {
+    throw LaunchError(first_line(e.what_without_backtrace()));
   }
 }
 
@@ -140,7 +143,7 @@ Verdict judge_cell(CaseTrial& trial, SharedCase& shared, const Property& propert
   } catch (const OutOfMemoryError& e) {
     verdict = failed(Status::kOutOfMemory, e.what());
   } catch (const c10::OutOfMemoryError& e) {
-    verdict = failed(Status::kOutOfMemory, e.what_without_backtrace());
+    verdict = failed(Status::kOutOfMemory, first_line(e.what_without_backtrace()));
   } catch (const std::bad_alloc&) {
     verdict = failed(Status::kOutOfMemory, "the kernel asked for more memory than there is");
   } catch (const LaunchError& e) {
@@ -148,7 +151,7 @@ Verdict judge_cell(CaseTrial& trial, SharedCase& shared, const Property& propert
   } catch (const Error& e) {
     return failed(Status::kHarnessError, e.what());
   } catch (const c10::Error& e) {
-    const std::string text = e.what_without_backtrace();
+    const std::string text = first_line(e.what_without_backtrace());
     const bool memory = text.find("allocate memory") != std::string::npos || text.find("out of memory") != std::string::npos;
     verdict = failed(memory ? Status::kOutOfMemory : Status::kLaunchError, text);
   } catch (const std::exception& e) {

@@ -43,6 +43,7 @@ const Defect kDefects[] = {
     {"faulty.softmax.segfault", Status::kCrashed, 1, 1, 1, 1, 1},
     {"faulty.softmax.endless_loop", Status::kTimedOut, 1, 1, 1, 1, 1},
     {"faulty.softmax.allocates_1tb", Status::kOutOfMemory, 1, 1, 1, 1, 1},
+    {"faulty.softmax.no_twin", Status::kIncorrect, 1, 1, 1, 1, 4},
     {"faulty.stickbreaking.one_minus_beta", Status::kIncorrect, 1, 1, 1, 2, 4},
     {"faulty.stickbreaking.drops_drem", Status::kIncorrect, 1, 1, 1, 1, 2},
     {"faulty.stickbreaking.oldest_first", Status::kIncorrect, 1, 1, 1, 2, 3},

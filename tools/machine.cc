@@ -59,6 +59,7 @@ CampaignHooks campaign_hooks(const Program& program, const Selection& selection,
     std::vector<std::string> args{"worker"};
     if (device == Device::kCuda) args.push_back("--cuda");
     if (selection.device) args.insert(args.end(), {"--device", std::string(name_of(*selection.device))});
+    if (!selection.poison_outputs) args.push_back("--unfilled-outputs");
     for (const std::string& library : selection.load) args.insert(args.end(), {"--load", library});
     for (const std::string& variant : selection.variants)
       if (variant.starts_with("torch:")) args.insert(args.end(), {"--variant", variant});

@@ -160,6 +160,7 @@ void add_run(CLI::App& app, Program& program) {
   c->add_option("--load", s.load, "shared library with Torch operators or variants of your own");
   auto* out = c->add_option("--out", flags->out, "run folder (default: runs/<time>)");
   c->add_option("--resume", flags->resume, "continue the run in this folder with its own options")->excludes(out)->excludes(cases)->excludes(budget);
+  c->add_flag("!--unfilled-outputs", s.poison_outputs, "leave outputs as they were allocated, for compute-sanitizer initcheck");
   c->add_flag("--no-shrink", flags->no_shrink, "report the first failing case as it is");
   c->add_flag("--no-regression", flags->no_regression, "do not replay fixtures/regression first");
   c->callback([flags, &program] { program.code = run(program, *flags); });

@@ -15,6 +15,8 @@ struct Selection {
   std::optional<Device> device;
   std::vector<std::string> load;                  // shared libraries with Torch operators or plug-ins
 
+  bool poison_outputs = true;                     // fill our kernels' outputs with NaN before they run
+
   bool operator==(const Selection&) const = default;
 };
 

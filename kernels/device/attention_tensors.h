@@ -13,6 +13,8 @@ Outputs fresh_outputs(const Inputs& in, Device device);
 AttentionParams params_of(const Inputs& in, const Outputs& out);
 /// Every property's name: a fixed-order kernel promises them all.
 std::set<std::string> every_promise();
+/// And that its bits are those of the operator's cpu.fixed_order, for kernels on other devices.
+std::set<std::string> every_promise_and_a_twin();
 /// The contract of all fixed-order kernels, and its reason.
 ToleranceContract fixed_order_contract();
 

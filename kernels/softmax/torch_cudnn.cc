@@ -39,7 +39,13 @@ KernelVariant cudnn() {
                                .p_in_fp16_unscaled = true,
                                .p_from_lse = true},
                 .reason = "probabilities and dz are rounded to the input dtype before the tensor cores, sums are fp32"};
-  v.refuses = [](const Inputs& in) { return refusal(at::SDPBackend::cudnn_attention, in, masking(in, kHidden)); };
+  v.refuses = [](const Inputs& in) {
+    const auto unaligned = misalignment(in);
+    return unaligned ? unaligned : refusal(at::SDPBackend::cudnn_attention, in, masking(in, kHidden));
+  };
+  v.known_failures["agrees_with_oracle.forward"] = "lse of a row with no visible key is finite, about the bias of -65504";
+  for (const char* law : {"padding_inert.forward", "padding_inert.gradients"})
+    v.known_failures[law] = "a row with no visible key averages the hidden values; see the README";
   v.run = run;
   return v;
 }

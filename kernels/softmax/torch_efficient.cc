@@ -39,7 +39,12 @@ KernelVariant efficient() {
                      .p_in_fp16_unscaled = true,
                      .p_from_lse = true},
       .reason = "probabilities e^(z - max) and dz are rounded to the input dtype before the tensor cores, sums are fp32"};
-  v.refuses = [](const Inputs& in) { return refusal(at::SDPBackend::efficient_attention, in, mask_of(in)); };
+  v.refuses = [](const Inputs& in) {
+    const auto unaligned = misalignment(in);
+    return unaligned ? unaligned : refusal(at::SDPBackend::efficient_attention, in, mask_of(in));
+  };
+  v.promises.erase("padding_inert.gradients");  // sums by atomics need not repeat
+  v.known_failures["agrees_with_oracle.forward"] = "lse of a row with no visible key is 0, not -inf; see the README";
   v.run = run;
   return v;
 }

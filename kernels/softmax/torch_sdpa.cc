@@ -116,6 +116,17 @@ Masking aligned_for_efficient(Masking masking, const Inputs& inputs) {
   return masking;
 }
 
+std::optional<std::string> misalignment(const Inputs& inputs) {
+  constexpr int64_t kBytes = 16;
+  for (const auto& [name, t] : {std::pair{"q", inputs.q}, {"k", inputs.k}, {"v", inputs.v}, {"dout", inputs.dout}}) {
+    if (!t.defined()) continue;
+    bool aligned = reinterpret_cast<uintptr_t>(t.const_data_ptr()) % kBytes == 0;
+    for (int64_t d = 0; d + 1 < t.dim(); ++d) aligned = aligned && (t.size(d) == 1 || t.stride(d) * t.itemsize() % kBytes == 0);
+    if (!aligned) return fmt::format("the rows of {} are not aligned to {} bytes", name, kBytes);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> refusal(at::SDPBackend backend, const Inputs& inputs, const Masking& masking) {
   return inputs.q.is_cuda() ? cuda_refusal(backend, inputs, masking) : cpu_refusal(backend, inputs, masking);
 }
@@ -134,6 +145,8 @@ KernelVariant variant(const std::string& what, Device device) {
                 "repeat_run.forward",
                 "padding_inert.forward",
                 "padding_inert.gradients"};
+  v.known_failures["agrees_with_oracle.gradients"] =
+      "dz is taken as P·(dP − Σ dout·out), which cancels where one key has all the weight; see the README";
   return v;
 }
 

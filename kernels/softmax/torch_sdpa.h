@@ -25,6 +25,9 @@ Masking masking(const Inputs& inputs, double hidden = -std::numeric_limits<doubl
 /// The bias as the efficient backend wants it: [B, Hq, Sq, Skv], rows 16-element aligned, last dimension contiguous.
 Masking aligned_for_efficient(Masking masking, const Inputs& inputs);
 
+/// Which tensor does not have its rows at multiples of 16 bytes, as vector loads need; the dispatcher's callers have them so.
+std::optional<std::string> misalignment(const Inputs& inputs);
+
 /// Which check of libtorch's to ask. On the CPU the choice operator with all other backends off; on CUDA sdp::can_use_*.
 std::optional<std::string> refusal(at::SDPBackend backend, const Inputs& inputs, const Masking& masking);
 

@@ -17,7 +17,7 @@ const Register<KernelVariant> registered{{
     .summary = "deterministic baseline: three kernels forward, five backward, fp32 logits in memory, one owner and order per sum",
     .domain = fixed_order::fixed_order_cuda_domain(Op::kStickBreaking),
     .contract = fixed_order::fixed_order_contract(),
-    .promises = fixed_order::every_promise(),
+    .promises = fixed_order::every_promise_and_a_twin(),
     .run = run,
 }};
 
