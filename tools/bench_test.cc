@@ -1,0 +1,80 @@
+// attest bench as a user meets it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "build_info.h"
+#include "harness/error.h"
+#include "tools/bench/result.h"
+#include "tools/machine.h"
+#include "tools/test_program.h"
+
+namespace attest {
+namespace {
+
+using bench::Outcome;
+using testing::HasSubstr;
+
+constexpr int kNothingRan = static_cast<int>(ExitCode::kNothingRan);
+constexpr int kKernelWrong = static_cast<int>(ExitCode::kKernelWrong);
+constexpr int kBadUsage = static_cast<int>(ExitCode::kBadUsage);
+
+bench::Results results_in(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return bench::decode_results(text.str());
+}
+
+TEST(BenchProgram, measures_every_variant_on_every_small_case_and_keeps_it) {
+  const std::string file = fresh_folder() + "/bench.json";
+  const Run run = attest_program({"bench", "--device", "cpu", "--variant", "*.cpu.fixed_order", "--case", "decode-64", "--case",
+                                  "prefill-32", "--out", file});
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("softmax decode-64 forward+backward"));
+  EXPECT_THAT(run.output, HasSubstr("stickbreaking prefill-32 forward "));
+  const bench::Results results = results_in(file);
+  EXPECT_EQ(results.gpu, "cpu");
+  EXPECT_EQ(results.commit, kCommit);
+  EXPECT_EQ(results.kernels.at("softmax"), bench::kernel_hash(Op::kSoftmax));
+  EXPECT_EQ(results.rows.size(), 2U * 2U * 2U);  // operators, cases, passes
+  for (const bench::Row& row : results.rows) EXPECT_EQ(row.outcome, Outcome::kMeasured) << row.variant << ": " << row.sentence;
+}
+
+TEST(BenchProgram, a_crashing_variant_is_reported_and_the_rest_go_on) {
+  const std::string file = fresh_folder() + "/bench.json";
+  const Run run =
+      attest_program({"bench", "--device", "cpu", "--op", "softmax", "--variant", "softmax.cpu.fixed_order", "--variant",
+                      "faulty.softmax.segfault", "--case", "prefill-32", "--pass", "forward", "--out", file});
+  EXPECT_EQ(run.exit_code, kKernelWrong) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("crashed: it ended its process: signal 11"));
+  const auto rows = results_in(file).rows;
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].outcome, Outcome::kCrashed);
+  EXPECT_EQ(rows[1].outcome, Outcome::kMeasured);
+}
+
+TEST(BenchProgram, without_a_gpu_it_says_so_in_one_sentence) {
+  if (!why_no_gpu()) GTEST_SKIP() << "there is a GPU";
+  const Run run = attest_program({"bench"});
+  EXPECT_EQ(run.exit_code, kNothingRan);
+  EXPECT_THAT(run.output, HasSubstr("attest bench needs a GPU"));
+  EXPECT_EQ(std::count(run.output.begin(), run.output.end(), '\n'), 1) << run.output;
+}
+
+TEST(BenchProgram, bad_usage_is_refused_before_anything_runs) {
+  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{{"--case", "no-such-case"},
+                                                                                    {"--variant", "no.such.variant"},
+                                                                                    {"--repeats", "29"},
+                                                                                    {"--pass", "sideways"},
+                                                                                    {"--op", "convolution"}}) {
+    std::vector<std::string> all{"bench", "--device", "cpu"};
+    all.insert(all.end(), args.begin(), args.end());
+    EXPECT_EQ(attest_program(all).exit_code, kBadUsage) << args.back();
+  }
+}
+
+}  // namespace
+}  // namespace attest
