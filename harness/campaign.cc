@@ -152,7 +152,7 @@ class Campaign {
     const std::string folder = fmt::format("fixtures/{}/{}", planned.cell.variant, planned.cell.property);
     std::filesystem::create_directories(options_.out + "/" + folder);
     cell.fixture = options_.out + "/" + folder + "/1.h5";
-    ShrinkResult minimum = shrink({planned.cell, cell.source, cell.worst, planned.domain, 600, std::chrono::seconds(180),
+    ShrinkResult minimum = shrink({planned.cell, cell.source, cell.worst, planned.domain, 2000, std::chrono::seconds(180),
                                    [&](const Source& source, bool final) { return probe(worker, planned.cell, source, final, cell.fixture); },
                                    [&](const Source& source) { return inputs_of(source); }});
     cell.source = minimum.minimum;

@@ -96,7 +96,7 @@ void Ledger::replay(const std::string& path) {
   for (std::string line; std::getline(file, line); ++number) {
     const json j = json::parse(line, nullptr, false);
     if (j.is_discarded()) {
-      if (file.peek() == EOF) return;  // torn by a kill
+      if (file.peek() == EOF) break;  // torn by a kill
       throw UsageError(fmt::format("{} is damaged at line {}: start a new run, or cut the file there", path, number + 1));
     }
     if (j.contains("judged")) {

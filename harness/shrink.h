@@ -16,7 +16,7 @@ struct ShrinkTask {
   Source source;       // fails
   Verdict verdict;     // how
   CaseDomain domain;   // cases stay inside
-  int64_t max_probes = 600;
+  int64_t max_probes = 2000;
   std::chrono::seconds max_time{180};
   /// Judges the cell on a source. `final`: the minimum, run again with the full timeout, and kept as a record.
   std::function<Verdict(const Source&, bool final)> probe;
@@ -30,7 +30,7 @@ struct ShrinkResult {
   int64_t shrinks = 0, probes = 0;
 };
 
-/// First the Case shrinks (harness/generate.h), then the data are simplified (harness/edit.h).
+/// First the Case shrinks (harness/generate.h; its seed may change), then the data are simplified (harness/edit.h).
 ShrinkResult shrink(const ShrinkTask& task);
 
 }  // namespace attest

@@ -50,7 +50,7 @@ class FakeTrial : public Trial {
   const Inputs& inputs() const override { return inputs_; }
   const Outputs& outputs() override;
   const Reference& reference() override;
-  const Outputs& baseline() override { return outputs(); }
+  const Outputs& baseline() override;
   Outputs run(const Inputs& inputs) override { return variant_.run(inputs); }
   EnumSet<Quantity> quantities() const override { return quantities_; }
 
@@ -58,6 +58,7 @@ class FakeTrial : public Trial {
   const KernelVariant& variant_;
   Inputs inputs_;
   EnumSet<Quantity> quantities_;
+  std::optional<Outputs> baseline_;
   std::optional<Outputs> outputs_;
   std::optional<Reference> reference_;
 };

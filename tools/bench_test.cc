@@ -30,7 +30,7 @@ bench::Results results_in(const std::string& path) {
 
 TEST(BenchProgram, measures_every_variant_on_every_small_case_and_keeps_it) {
   const std::string file = fresh_folder() + "/bench.json";
-  const Run run = attest_program({"bench", "--device", "cpu", "--variant", "*.cpu.fixed_order", "--case", "decode-64", "--case",
+  const ProgramRun run = attest_program({"bench", "--device", "cpu", "--variant", "*.cpu.fixed_order", "--case", "decode-64", "--case",
                                   "prefill-32", "--out", file});
   EXPECT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("softmax decode-64 forward+backward"));
@@ -45,7 +45,7 @@ TEST(BenchProgram, measures_every_variant_on_every_small_case_and_keeps_it) {
 
 TEST(BenchProgram, a_crashing_variant_is_reported_and_the_rest_go_on) {
   const std::string file = fresh_folder() + "/bench.json";
-  const Run run =
+  const ProgramRun run =
       attest_program({"bench", "--device", "cpu", "--op", "softmax", "--variant", "softmax.cpu.fixed_order", "--variant",
                       "faulty.softmax.segfault", "--case", "prefill-32", "--pass", "forward", "--out", file});
   EXPECT_EQ(run.exit_code, kKernelWrong) << run.output;
@@ -58,7 +58,7 @@ TEST(BenchProgram, a_crashing_variant_is_reported_and_the_rest_go_on) {
 
 TEST(BenchProgram, without_a_gpu_it_says_so_in_one_sentence) {
   if (!why_no_gpu()) GTEST_SKIP() << "there is a GPU";
-  const Run run = attest_program({"bench"});
+  const ProgramRun run = attest_program({"bench"});
   EXPECT_EQ(run.exit_code, kNothingRan);
   EXPECT_THAT(run.output, HasSubstr("attest bench needs a GPU"));
   EXPECT_EQ(std::count(run.output.begin(), run.output.end(), '\n'), 1) << run.output;

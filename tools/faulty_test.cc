@@ -25,10 +25,10 @@ struct Defect {
 void PrintTo(const Defect& d, std::ostream* os) { *os << d.variant; }
 
 const Defect kDefects[] = {
-    {"faulty.softmax.top_left_causal", Status::kIncorrect, 1, 1, 1, 1, 2},
+    {"faulty.softmax.top_left_causal", Status::kIncorrect, 1, 1, 1, 2, 2},
     {"faulty.softmax.nan_on_masked_rows", Status::kIncorrect, 1, 1, 1, 2, 1},
     {"faulty.softmax.nan_gradient_on_masked_rows", Status::kIncorrect, 1, 1, 1, 2, 1},
-    {"faulty.softmax.split_by_batch", Status::kIncorrect, 2, 1, 1, 1, 4},
+    {"faulty.softmax.split_by_batch", Status::kIncorrect, 2, 1, 1, 2, 6},
     {"faulty.softmax.position_seeded", Status::kIncorrect, 2, 1, 1, 1, 4},
     {"faulty.softmax.gqa_repeat", Status::kIncorrect, 1, 4, 2, 1, 1},
     {"faulty.softmax.tail_unmasked", Status::kIncorrect, 1, 1, 1, 1, 17},
@@ -57,7 +57,7 @@ TEST_P(SeededDefect, is_found_shrunk_stored_and_replayed) {
   ASSERT_NE(variant, nullptr);
   const std::string out = fresh_folder();
   const std::string property = variant->faulty_caught_by;
-  const Run run = attest_program({"run", "--variant", defect.variant, "--property", property, "--cases", "150", "--seed", "1", "--jobs", "1",
+  const ProgramRun run = attest_program({"run", "--variant", defect.variant, "--property", property, "--cases", "150", "--seed", "1", "--jobs", "1",
                                   "--timeout", "2s", "--no-regression", "--out", out});
   ASSERT_EQ(run.exit_code, static_cast<int>(ExitCode::kKernelWrong)) << run.output;
   const CampaignResult result = read_report(out);
@@ -72,7 +72,7 @@ TEST_P(SeededDefect, is_found_shrunk_stored_and_replayed) {
   EXPECT_LE(p.seqlen_q, defect.queries) << p;
   EXPECT_LE(p.seqlen_kv, defect.keys) << p;
 
-  const Run replay = attest_program({"replay", cell.fixture, "--timeout", "2s"});
+  const ProgramRun replay = attest_program({"replay", cell.fixture, "--timeout", "2s"});
   EXPECT_EQ(replay.exit_code, static_cast<int>(ExitCode::kKernelWrong)) << replay.output;
   EXPECT_NE(replay.output.find("(as recorded)"), std::string::npos) << replay.output;
 }

@@ -57,7 +57,7 @@ TEST(Program, bad_usage_has_its_own_exit_code_and_one_sentence) {
       {},
   };
   for (const auto& args : wrong) {
-    const Run run = attest_program(args);
+    const ProgramRun run = attest_program(args);
     EXPECT_EQ(run.exit_code, code(ExitCode::kBadUsage)) << ::testing::PrintToString(args) << "\n" << run.output;
     EXPECT_EQ(run.output.find("terminate called"), std::string::npos);
     EXPECT_FALSE(run.output.empty());
@@ -93,7 +93,7 @@ TEST(Program, a_killed_run_is_resumed_to_the_report_it_would_have_given) {
 }
 
 TEST(Program, a_case_outside_every_domain_is_nothing_ran) {
-  const Run run = attest_program({"run", "--variant", "stickbreaking.cpu.fixed_order", "--case", "op=softmax B=1 Hq=1 Hkv=1 Sq=2 Skv=2 D=2 fp32", "--out", fresh_folder()});
+  const ProgramRun run = attest_program({"run", "--variant", "stickbreaking.cpu.fixed_order", "--case", "op=softmax B=1 Hq=1 Hkv=1 Sq=2 Skv=2 D=2 fp32", "--out", fresh_folder()});
   EXPECT_EQ(run.exit_code, code(ExitCode::kNothingRan)) << run.output;
 }
 
@@ -101,13 +101,13 @@ TEST(Program, a_run_folder_is_never_overwritten) {
   const std::string out = fresh_folder();
   const std::vector<std::string> args{"run", "--variant", "softmax.cpu.fixed_order", "--property", "returns", "--cases", "1", "--no-regression", "--out", out};
   EXPECT_EQ(attest_program(args).exit_code, 0);
-  const Run again = attest_program(args);
+  const ProgramRun again = attest_program(args);
   EXPECT_EQ(again.exit_code, code(ExitCode::kBadUsage));
   EXPECT_NE(again.output.find("--resume"), std::string::npos) << again.output;
 }
 
 TEST(Program, list_prints_names_on_stdout) {
-  const Run run = attest_program({"list", "ops"});
+  const ProgramRun run = attest_program({"list", "ops"});
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_EQ(run.output, "softmax\nstickbreaking\n");
 }

@@ -44,7 +44,7 @@ class FixtureShrinker {
     const std::string out = flags_.out.empty() ? std::filesystem::path(flags_.fixture).replace_extension(".min.h5").string() : flags_.out;
     const auto* variant = Registry<KernelVariant>::instance().find(cell.variant);
     const auto* property = Registry<Property>::instance().find(cell.property);
-    const ShrinkResult minimum = shrink({cell, source, verdict, variant->domain & property->domain, 600, std::chrono::seconds(300),
+    const ShrinkResult minimum = shrink({cell, source, verdict, variant->domain & property->domain, 2000, std::chrono::seconds(300),
                                          [&](const Source& s, bool final) { return judge(worker, cell, s, final ? out : ""); },
                                          [&](const Source& s) { return inputs_of(s); }});
     CellResult shown{cell};

@@ -6,13 +6,13 @@
 
 namespace attest {
 
-struct Run {
+struct ProgramRun {
   int exit_code = -1;   // 128 + n after signal n
   std::string output;   // stdout and stderr
 };
 
 /// Runs `attest` with these arguments and waits.
-Run attest_program(const std::vector<std::string>& args);
+ProgramRun attest_program(const std::vector<std::string>& args);
 
 /// An empty folder of the running test's own.
 std::string fresh_folder();

@@ -13,10 +13,10 @@ namespace attest {
 
 namespace bp = boost::process;
 
-Run attest_program(const std::vector<std::string>& args) {
+ProgramRun attest_program(const std::vector<std::string>& args) {
   bp::ipstream out;
   bp::child child(bp::exe = std::string(ATTEST_PROGRAM), bp::args = args, (bp::std_out & bp::std_err) > out, bp::std_in < bp::null);
-  Run run;
+  ProgramRun run;
   run.output.assign(std::istreambuf_iterator<char>(out), {});
   child.wait();
   const int status = child.native_exit_code();

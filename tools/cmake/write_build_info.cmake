@@ -3,12 +3,15 @@ execute_process(COMMAND git -C "${SOURCE}" describe --always --dirty --abbrev=12
 if(NOT commit)
   set(commit "unknown")
 endif()
+file(STRINGS "${TORCH}/version.py" torch_version REGEX "^__version__")
+string(REGEX REPLACE ".*'(.*)'" "\\1" torch_version "${torch_version}")
 set(text "// Written by the build.
 #pragma once
 namespace attest {
 inline constexpr char kVersion[] = \"${VERSION}\";
 inline constexpr char kCommit[] = \"${commit}\";
 inline constexpr char kCompiler[] = \"${COMPILER}\";
+inline constexpr char kTorch[] = \"${torch_version}\";
 inline constexpr char kSourceDir[] = \"${SOURCE}\";
 }  // namespace attest
 ")
