@@ -65,6 +65,11 @@ std::string tail_of(const std::string& path, size_t from) {
   return text.empty() ? text : "; it wrote: " + text;
 }
 
+class DiedIdle : public Error {
+ public:
+  using Error::Error;
+};
+
 std::string how_it_ended(int status) {
   if (!WIFSIGNALED(status)) return fmt::format("the process ended with exit code {}", WEXITSTATUS(status));
   const int sig = WTERMSIG(status);
@@ -162,6 +167,18 @@ WorkerProcess::WorkerProcess(WorkerProcess&&) noexcept = default;
 WorkerProcess& WorkerProcess::operator=(WorkerProcess&&) noexcept = default;
 
 JobResult WorkerProcess::work(const Job& job, milliseconds timeout) {
+  // A process that broke while it cleaned up after the job before is found dead only now: that is no verdict on this one.
+  constexpr int kAttempts = 3;
+  for (int attempt = 1; attempt < kAttempts; ++attempt) {
+    try {
+      return work_once(job, timeout);
+    } catch (const DiedIdle&) {
+    }
+  }
+  return work_once(job, timeout);
+}
+
+JobResult WorkerProcess::work_once(const Job& job, milliseconds timeout) {
   const bool fresh = !impl_->child.valid();
   if (fresh) impl_->start();
   impl_->send(job);
@@ -171,7 +188,8 @@ JobResult WorkerProcess::work(const Job& job, milliseconds timeout) {
   auto deadline = steady_clock::now() + (fresh ? kStartUpTime : timeout + milliseconds(10000));
   const auto blame = [&](Status status, const std::string& sentence) {
     result.lost = true;
-    if (!running) throw Error("a worker failed before it judged anything: " + sentence);
+    if (!running && result.verdicts.empty()) throw DiedIdle("a worker failed before it judged anything: " + sentence);
+    if (!running) return;  // between two cells, or after the last
     if (in_oracle) status = Status::kHarnessError;
     result.verdicts.push_back({*running, {status, (in_oracle ? "in the oracle: " : "") + sentence, {}}});
   };

@@ -41,6 +41,8 @@ class WorkerProcess {
   JobResult work(const Job& job, std::chrono::milliseconds timeout);
 
  private:
+  JobResult work_once(const Job& job, std::chrono::milliseconds timeout);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

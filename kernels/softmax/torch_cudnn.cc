@@ -2,7 +2,7 @@
 // Unusual: hidden logits get −65504 added, not −∞, since that is what scaled_dot_product_attention makes of a bool mask for this
 // backend, so a row with no visible key becomes an average and |z| near 65504 defeats the mask; lse comes as [B, Hq, Sq, 1].
 // Grouped heads are the backend's own. What else it accepts depends on the cuDNN version: libtorch's check is asked for every
-// input. Promises: it returns, agrees with the oracle, padded keys are inert, and a forward run repeats; libtorch calls the
+// input. Promises: it returns, agrees with the oracle, and a forward run repeats; libtorch calls the
 // backward non-deterministic.
 #include "kernels/softmax/torch_sdpa.h"
 
@@ -44,8 +44,6 @@ KernelVariant cudnn() {
     return unaligned ? unaligned : refusal(at::SDPBackend::cudnn_attention, in, masking(in, kHidden));
   };
   v.known_failures["agrees_with_oracle.forward"] = "lse of a row with no visible key is finite, about the bias of -65504";
-  for (const char* law : {"padding_inert.forward", "padding_inert.gradients"})
-    v.known_failures[law] = "a row with no visible key averages the hidden values; see the README";
   v.run = run;
   return v;
 }

@@ -2,7 +2,7 @@
 // backward. Unusual: masks are an additive bias that must be expanded over heads with rows aligned to 16 elements; lse comes
 // padded to a multiple of 32 queries; head_dim_v may differ from head_dim; fp32 goes through tensor cores in three TF32 products.
 // It has no grouped heads: equal head counts only. Head dims are multiples of 8 (libtorch's own demand for 16-bit types on sm80
-// and later). Promises: it returns, agrees with the oracle, padded keys are inert, and a forward run repeats; the backward may
+// and later). Promises: it returns, agrees with the oracle, and a forward run repeats; the backward may
 // split keys and sum by atomics.
 #include "kernels/softmax/torch_sdpa.h"
 
@@ -43,7 +43,6 @@ KernelVariant efficient() {
     const auto unaligned = misalignment(in);
     return unaligned ? unaligned : refusal(at::SDPBackend::efficient_attention, in, mask_of(in));
   };
-  v.promises.erase("padding_inert.gradients");  // sums by atomics need not repeat
   v.known_failures["agrees_with_oracle.forward"] = "lse of a row with no visible key is 0, not -inf; see the README";
   v.run = run;
   return v;

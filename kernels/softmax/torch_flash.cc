@@ -5,7 +5,7 @@
 // relative error up to 1.1e-4) and it is 0 where no key is visible; so it is not given out as lse. On CUDA there is no mask
 // argument: no padded keys, causal only where Sq = Skv; head dims are padded to a multiple of 8 with zeros, as
 // scaled_dot_product_attention does. Grouped heads are the backend's own.
-// Promises: it returns, agrees with the oracle, padded keys are inert, and it repeats; gradients repeat on the CPU, on CUDA
+// Promises: it returns, agrees with the oracle, and it repeats; gradients repeat on the CPU, on CUDA
 // they are summed by atomics.
 #include "kernels/softmax/torch_sdpa.h"
 
@@ -52,7 +52,10 @@ KernelVariant flash(Device device, Arithmetic::Accumulate accumulate) {
       .arithmetic = {.accumulate = accumulate, .operands_rounded = true, .p_in_fp16_unscaled = true, .p_from_lse = true},
       .reason = "probabilities e^(z - max) and dz are rounded to the input dtype before a matrix product, sums are fp32"};
   v.known_failures["agrees_with_oracle.forward"] = "NaN for a causal mask with a scale that is not positive; see the README";
-  v.refuses = [](const Inputs& in) { return refusal(at::SDPBackend::flash_attention, in, masking(in)); };
+  v.refuses = [](const Inputs& in) {
+    const auto unaligned = in.q.is_cuda() && in.problem.head_dim % 8 == 0 ? misalignment(in) : std::nullopt;  // else padded
+    return unaligned ? unaligned : refusal(at::SDPBackend::flash_attention, in, masking(in));
+  };
   return v;
 }
 

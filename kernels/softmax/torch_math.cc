@@ -1,8 +1,9 @@
 // softmax.torch.math: libtorch's composite backend, at::_scaled_dot_product_attention_math, on CPU and CUDA; backward through
 // autograd. Unusual: q and k are each multiplied by √|scale| before the product; fp16 and bf16 are widened to fp32 first
 // (libtorch keeps reductions in fp32 unless allowFP16BF16ReductionMathSDP is set, which is not), so nothing is rounded before the
-// outputs; grouped heads are repeated in fp32 and their gradients summed by autograd in fp32. It returns no lse. Promises: it
-// returns, agrees with the oracle, padded keys are inert, and repeats; gradients repeat too on the CPU.
+// outputs; grouped heads are repeated in fp32 and their gradients summed by autograd in fp32. It returns no lse. Hidden values are
+// multiplied by 0, so they decide the sign of zeros. Promises: it returns, agrees with the oracle, and repeats; gradients repeat
+// too on the CPU.
 #include "kernels/softmax/torch_sdpa.h"
 #include "kernels/torch_grad.h"
 

@@ -34,8 +34,8 @@ std::optional<std::string> refusal(at::SDPBackend backend, const Inputs& inputs,
 /// What every backend's domain starts from: softmax, finite padded keys (the bias is added: 0·NaN is NaN), no gradient of lse.
 CaseDomain common_domain();
 
-/// softmax.torch.WHAT@DEVICE with the promises that hold for every backend: it returns, agrees with the oracle, padded keys of
-/// finite content are inert, and a forward run repeats. Nothing is documented about fully masked rows or batch invariance.
+/// softmax.torch.WHAT@DEVICE with the promises that hold for every backend: it returns, agrees with the oracle, and a forward
+/// run repeats. Nothing is documented about fully masked rows or batch invariance.
 KernelVariant variant(const std::string& what, Device device);
 
 /// Last dimension filled with zeros up to a multiple of 8.
