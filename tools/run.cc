@@ -13,6 +13,7 @@
 #include "harness/error.h"
 #include "reports/grid.h"
 #include "reports/report.h"
+#include "tools/bench/result.h"
 #include "tools/commands.h"
 #include "tools/machine.h"
 #include "tools/progress.h"
@@ -115,6 +116,7 @@ void start(RunFlags& flags, CampaignOptions& options) {
   options.out = new_folder(flags.out);
   options.provenance = machine_provenance();
   options.provenance["seed"] = std::to_string(options.seed);
+  for (Op op : options.domain.ops.members()) options.provenance[fmt::format("kernels_sha256.{}", name_of(op))] = bench::kernel_hash(op);
   write_file(options.out + "/run.json", encode(options, s).dump(1) + "\n");
 }
 

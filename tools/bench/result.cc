@@ -145,10 +145,13 @@ Results only(Op op, const Results& results) {
 }
 
 std::string kernel_hash(Op op) {
-  const std::string command = fmt::format("python3 '{}/tools/results_table' --hash {} 2>/dev/null", kSourceDir, name_of(op));
-  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "re"), pclose);
-  std::array<char, 65> hash{};
-  return pipe && fread(hash.data(), 1, 64, pipe.get()) == 64 ? hash.data() : "unknown";
+  for (const char* root : {kSourceDir, "."}) {  // where it was built; a checkout on another machine
+    const std::string command = fmt::format("python3 '{}/tools/results_table' --hash {} 2>/dev/null", root, name_of(op));
+    std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "re"), pclose);
+    std::array<char, 65> hash{};
+    if (pipe && fread(hash.data(), 1, 64, pipe.get()) == 64) return hash.data();
+  }
+  return "unknown";
 }
 
 }  // namespace attest::bench
