@@ -30,7 +30,13 @@ at::Tensor* member(Inputs& in, const std::string& name) {
 at::Tensor rewritten(const at::Tensor& t, const at::Tensor& values) {
   at::Tensor storage = at::empty({0}, t.options()).set_(t.storage(), 0, {static_cast<int64_t>(t.storage().nbytes() / t.itemsize())}, {1}).clone();
   at::Tensor out = storage.as_strided(t.sizes(), t.strides(), t.storage_offset());
-  out.copy_(values);
+  at::Tensor written = out, source = values.expand(t.sizes());
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    if (t.stride(d) != 0) continue;  // expanded: its elements are one
+    written = written.narrow(d, 0, 1);
+    source = source.narrow(d, 0, 1);
+  }
+  written.copy_(source);
   return out;
 }
 

@@ -24,6 +24,18 @@ TEST(Edit, zero_and_ones_change_one_tensor_and_keep_its_layout) {
   EXPECT_FALSE(in.k.eq(1).all().item<bool>()) << "the original is left alone";
 }
 
+TEST(Edit, every_candidate_fits_every_layout) {
+  for (Layout layout : EnumSet<Layout>::all().members()) {
+    Case c = parse_case("op=softmax B=3 Hq=2 Hkv=2 Sq=4 Skv=4 D=4 fp16 dlse seed=3");
+    c.layout = layout;
+    const Inputs in = materialise(c);
+    for (const std::string& edit : edit_candidates(in, true)) {
+      const Inputs out = apply_edit(in, edit);
+      if (edit == "ones v") EXPECT_TRUE(out.v.eq(1).all().item<bool>()) << to_string(c);
+    }
+  }
+}
+
 TEST(Edit, pow2_rounds_towards_zero_and_keeps_the_sign) {
   Inputs in = example();
   in.v = in.v.clone();

@@ -58,7 +58,13 @@ class Worker {
   /// False when the worker must end itself.
   bool work(const Job& job) {
     const auto start = std::chrono::steady_clock::now();
-    SharedCase shared = share(job.source);
+    std::optional<SharedCase> made;
+    try {
+      made.emplace(share(job.source));
+    } catch (const std::exception& e) {
+      return refuse(job, e.what());
+    }
+    SharedCase& shared = *made;
     if (!job.record.empty()) store_.save(job.record, blank_record(job, shared.inputs(Device::kCpu), options_.provenance));
     std::map<std::string, CaseTrial> trials;
     std::set<std::string> broken;  // variants that do not return on this case: no other law says anything then
@@ -78,6 +84,17 @@ class Worker {
   }
 
  private:
+  /// The inputs could not be made: no kernel is to blame.
+  bool refuse(const Job& job, const std::string& why) {
+    for (const Cell& cell : job.cells) {
+      Event event{Event::Kind::kVerdict, cell};
+      event.verdict = {Status::kHarnessError, "its inputs could not be made: " + why.substr(0, why.find('\n')), {}};
+      send(options_.out, event);
+    }
+    send(options_.out, {Event::Kind::kDone});
+    return true;
+  }
+
   SharedCase share(const Source& source) const {
     Inputs inputs = source.made_by ? materialise(*source.made_by) : store_.load(source.fixture).inputs;
     std::optional<Case> made_by = source.made_by;
