@@ -29,7 +29,10 @@ constexpr milliseconds kProbeTimeout{3000};
 class Campaign {
  public:
   Campaign(const CampaignOptions& options, const CampaignHooks& hooks, CampaignListener& listener)
-      : options_(options), hooks_(hooks), listener_(listener), plan_(options, hooks.has_gpu),
+      : options_(options),
+        hooks_(hooks),
+        listener_(listener),
+        plan_(options, hooks.has_gpu),
         ledger_(plan_, options.out + "/journal.jsonl") {}
 
   CampaignResult run() {
@@ -152,9 +155,10 @@ class Campaign {
     const std::string folder = fmt::format("fixtures/{}/{}", planned.cell.variant, planned.cell.property);
     std::filesystem::create_directories(options_.out + "/" + folder);
     cell.fixture = options_.out + "/" + folder + "/1.h5";
-    ShrinkResult minimum = shrink({planned.cell, cell.source, cell.worst, planned.domain, 2000, std::chrono::seconds(180),
-                                   [&](const Source& source, bool final) { return probe(worker, planned.cell, source, final, cell.fixture); },
-                                   [&](const Source& source) { return inputs_of(source); }});
+    ShrinkResult minimum =
+        shrink({planned.cell, cell.source, cell.worst, planned.domain, 2000, std::chrono::seconds(180),
+                [&](const Source& source, bool final) { return probe(worker, planned.cell, source, final, cell.fixture); },
+                [&](const Source& source) { return inputs_of(source); }});
     cell.source = minimum.minimum;
     cell.worst = minimum.verdict;
     cell.sentence = minimum.verdict.sentence;

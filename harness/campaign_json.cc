@@ -54,8 +54,12 @@ void from_json(const json& j, CellResult& c) {
 }
 
 void to_json(json& j, const CampaignResult& r) {
-  j = json{{"format", "attest report 1"}, {"provenance", r.provenance}, {"cases", r.cases},
-           {"time", r.time},              {"seconds", r.seconds},       {"cells", r.cells}};
+  j = json{{"format", "attest report 1"},
+           {"provenance", r.provenance},
+           {"cases", r.cases},
+           {"time", r.time},
+           {"seconds", r.seconds},
+           {"cells", r.cells}};
 }
 
 void from_json(const json& j, CampaignResult& r) {

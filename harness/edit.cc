@@ -28,7 +28,8 @@ at::Tensor* member(Inputs& in, const std::string& name) {
 
 /// A plainer tensor of the same layout; bytes between the rows are kept.
 at::Tensor rewritten(const at::Tensor& t, const at::Tensor& values) {
-  at::Tensor storage = at::empty({0}, t.options()).set_(t.storage(), 0, {static_cast<int64_t>(t.storage().nbytes() / t.itemsize())}, {1}).clone();
+  at::Tensor storage =
+      at::empty({0}, t.options()).set_(t.storage(), 0, {static_cast<int64_t>(t.storage().nbytes() / t.itemsize())}, {1}).clone();
   at::Tensor out = storage.as_strided(t.sizes(), t.strides(), t.storage_offset());
   at::Tensor written = out, source = values.expand(t.sizes());
   for (int64_t d = 0; d < t.dim(); ++d) {
@@ -101,8 +102,13 @@ Inputs keep(const Inputs& in, const std::string& edit, std::istringstream& words
   const AttentionProblem& p = in.problem;
   const bool range = what == "batch" || what == "queries" || what == "keys";
   if (range && !(words >> count)) refuse(edit, "it needs a begin and a count");
-  const int64_t size = what == "batch" ? p.batch : what == "queries" ? p.seqlen_q : what == "keys" ? p.seqlen_kv
-                     : what == "head" ? p.num_heads_kv : what == "dims" ? p.head_dim : what == "dims_v" ? p.head_dim_v : -1;
+  const int64_t size = what == "batch"     ? p.batch
+                       : what == "queries" ? p.seqlen_q
+                       : what == "keys"    ? p.seqlen_kv
+                       : what == "head"    ? p.num_heads_kv
+                       : what == "dims"    ? p.head_dim
+                       : what == "dims_v"  ? p.head_dim_v
+                                           : -1;
   if (size < 0) refuse(edit, "there is nothing called '" + what + "'");
   const bool dims = what == "dims" || what == "dims_v";
   if (dims) count = std::exchange(begin, 0);

@@ -12,7 +12,8 @@ namespace attest {
 namespace {
 
 Inputs example() {
-  return materialise(parse_case("op=softmax B=2 Hq=4 Hkv=2 Sq=3 Skv=5 D=4 Dv=6 bf16 causal padding=right dlse layout=padded seed=3"));
+  return materialise(
+      parse_case("op=softmax B=2 Hq=4 Hkv=2 Sq=3 Skv=5 D=4 Dv=6 bf16 causal padding=right dlse layout=padded seed=3"));
 }
 
 TEST(Edit, zero_and_ones_change_one_tensor_and_keep_its_layout) {
@@ -73,7 +74,8 @@ TEST(Edit, without_structure_no_candidate_changes_the_problem) {
 
 TEST(Edit, what_is_no_edit_is_refused_with_a_sentence) {
   const Inputs in = example();
-  for (const char* edit : {"", "zero", "zero x", "double q", "keep batch 0", "keep batch 1 9", "keep keys -1 2", "keep dims 0", "keep dims 99", "ones key_padding_mask"})
+  for (const char* edit : {"", "zero", "zero x", "double q", "keep batch 0", "keep batch 1 9", "keep keys -1 2", "keep dims 0",
+                           "keep dims 99", "ones key_padding_mask"})
     EXPECT_THROW(apply_edit(in, edit), UsageError) << edit;
 }
 

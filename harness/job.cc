@@ -44,14 +44,14 @@ void from_json(const json& j, Source& source) {
     j.at("fixture").get_to(source.fixture);
 }
 
-void to_json(json& j, const TimeShare& t) { j = json{{"oracle_ms", t.oracle}, {"kernel_ms", t.kernel}, {"harness_ms", t.harness}}; }
+void to_json(json& j, const TimeShare& t) {
+  j = json{{"oracle_ms", t.oracle}, {"kernel_ms", t.kernel}, {"harness_ms", t.harness}};
+}
 void from_json(const json& j, TimeShare& t) {
   t = {j.at("oracle_ms").get<double>(), j.at("kernel_ms").get<double>(), j.at("harness_ms").get<double>()};
 }
 
-std::string encode(const Job& job) {
-  return json{{"source", job.source}, {"cells", job.cells}, {"record", job.record}}.dump();
-}
+std::string encode(const Job& job) { return json{{"source", job.source}, {"cells", job.cells}, {"record", job.record}}.dump(); }
 
 Job decode_job(const std::string& line) {
   const json j = json::parse(line);

@@ -34,26 +34,47 @@ double worst_headroom(const Verdict& verdict) {
 /// What a cell's status is decided by: the gravest verdict that it met.
 int severity(Status status) {
   switch (status) {
-    case Status::kVacuous: return 0;
-    case Status::kUnsupported: return 1;
-    case Status::kPass: return 2;
-    case Status::kNotPromised: return 3;
-    case Status::kKnownFailure: return 4;
-    case Status::kUndecided: return 5;
-    case Status::kHarnessError: return 6;
-    default: return 7;
+    case Status::kVacuous:
+      return 0;
+    case Status::kUnsupported:
+      return 1;
+    case Status::kPass:
+      return 2;
+    case Status::kNotPromised:
+      return 3;
+    case Status::kKnownFailure:
+      return 4;
+    case Status::kUndecided:
+      return 5;
+    case Status::kHarnessError:
+      return 6;
+    default:
+      return 7;
   }
 }
 
 void count(CellResult& cell, const Verdict& verdict) {
   switch (verdict.status) {
-    case Status::kPass: ++cell.passed; break;
-    case Status::kVacuous: ++cell.vacuous; break;
-    case Status::kUnsupported: ++cell.unsupported; break;
-    case Status::kNotPromised: ++cell.not_promised; break;
-    case Status::kKnownFailure: ++cell.known; break;
-    case Status::kUndecided: ++cell.undecided; break;
-    default: return;
+    case Status::kPass:
+      ++cell.passed;
+      break;
+    case Status::kVacuous:
+      ++cell.vacuous;
+      break;
+    case Status::kUnsupported:
+      ++cell.unsupported;
+      break;
+    case Status::kNotPromised:
+      ++cell.not_promised;
+      break;
+    case Status::kKnownFailure:
+      ++cell.known;
+      break;
+    case Status::kUndecided:
+      ++cell.undecided;
+      break;
+    default:
+      return;
   }
   for (const Comparison& c : verdict.comparisons) {
     cell.vacuous_elements += c.vacuous;

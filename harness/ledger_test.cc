@@ -21,7 +21,9 @@ CampaignOptions options() {
 
 class LedgerTest : public ::testing::Test {
  protected:
-  LedgerTest() : plan_(options(), false), path_(testing::TempDir() + "/ledger_" + testing::UnitTest::GetInstance()->current_test_info()->name()) {
+  LedgerTest()
+      : plan_(options(), false),
+        path_(testing::TempDir() + "/ledger_" + testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::remove(path_);
   }
   CaseResult judged(int64_t number, Status status) const {
@@ -101,7 +103,8 @@ TEST_F(LedgerTest, a_cell_is_what_its_gravest_verdict_says) {
     Ledger ledger(plan_, path_);
     for (size_t n = 0; n < verdicts.size(); ++n) ledger.enter(judged(static_cast<int64_t>(n), verdicts[n]));
     const auto cells = ledger.conclude();
-    EXPECT_EQ(std::find_if(cells.begin(), cells.end(), [](const CellResult& c) { return c.cell.property == "returns"; })->status, expected);
+    EXPECT_EQ(std::find_if(cells.begin(), cells.end(), [](const CellResult& c) { return c.cell.property == "returns"; })->status,
+              expected);
   }
 }
 

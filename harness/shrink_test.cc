@@ -16,7 +16,8 @@ Inputs inputs_of(const Source& source) {
 
 ShrinkTask task(std::function<Status(const Source&)> judge) {
   ShrinkTask t;
-  t.source.made_by = parse_case("op=softmax B=3 Hq=6 Hkv=2 Sq=20 Skv=70 D=24 Dv=24 bf16 causal padding=some dlse layout=transposed seed=9");
+  t.source.made_by =
+      parse_case("op=softmax B=3 Hq=6 Hkv=2 Sq=20 Skv=70 D=24 Dv=24 bf16 causal padding=some dlse layout=transposed seed=9");
   t.verdict = {Status::kIncorrect, "first", {}};
   t.probe = [judge](const Source& source, bool) { return Verdict{judge(source), "again", {}}; };
   t.inputs_of = inputs_of;
@@ -24,7 +25,8 @@ ShrinkTask task(std::function<Status(const Source&)> judge) {
 }
 
 TEST(Shrink, ends_at_the_smallest_case_that_fails) {
-  const ShrinkResult r = shrink(task([](const Source& s) { return s.made_by->problem.seqlen_kv >= 17 ? Status::kIncorrect : Status::kPass; }));
+  const ShrinkResult r =
+      shrink(task([](const Source& s) { return s.made_by->problem.seqlen_kv >= 17 ? Status::kIncorrect : Status::kPass; }));
   const AttentionProblem& p = r.minimum.made_by->problem;
   EXPECT_EQ(p.seqlen_kv, 17);
   EXPECT_EQ(p.batch, 1);
@@ -37,7 +39,8 @@ TEST(Shrink, ends_at_the_smallest_case_that_fails) {
 }
 
 TEST(Shrink, another_kind_of_failure_is_not_accepted) {
-  const ShrinkResult r = shrink(task([](const Source& s) { return s.made_by->problem.batch == 3 ? Status::kIncorrect : Status::kCrashed; }));
+  const ShrinkResult r =
+      shrink(task([](const Source& s) { return s.made_by->problem.batch == 3 ? Status::kIncorrect : Status::kCrashed; }));
   EXPECT_EQ(r.minimum.made_by->problem.batch, 3);
 }
 
@@ -48,9 +51,8 @@ TEST(Shrink, a_minimum_that_comes_out_otherwise_when_run_again_is_flaky) {
 }
 
 TEST(Shrink, data_are_simplified_once_a_tensor_and_only_while_it_fails) {
-  const ShrinkResult r = shrink(task([](const Source& s) {
-    return inputs_of(s).q.ne(0).any().item<bool>() ? Status::kIncorrect : Status::kPass;
-  }));
+  const ShrinkResult r =
+      shrink(task([](const Source& s) { return inputs_of(s).q.ne(0).any().item<bool>() ? Status::kIncorrect : Status::kPass; }));
   EXPECT_EQ(std::count(r.minimum.edits.begin(), r.minimum.edits.end(), "zero q"), 0);
   EXPECT_EQ(std::count(r.minimum.edits.begin(), r.minimum.edits.end(), "ones q"), 1);
   EXPECT_EQ(std::count(r.minimum.edits.begin(), r.minimum.edits.end(), "zero v"), 1);

@@ -133,7 +133,8 @@ class Worker {
     }
   }
 
-  void keep(const Job& job, const Cell& cell, SharedCase& shared, std::map<std::string, CaseTrial>& trials, const Verdict& verdict) {
+  void keep(const Job& job, const Cell& cell, SharedCase& shared, std::map<std::string, CaseTrial>& trials,
+            const Verdict& verdict) {
     Record record = blank_record(job, shared.inputs(Device::kCpu), options_.provenance);
     record.verdict = verdict;
     const auto trial = trials.find(cell.variant);

@@ -108,9 +108,8 @@ void WorkerProcess::Impl::start() {
   fseek(log, 0, SEEK_END);
   log_start = static_cast<size_t>(ftell(log));
   std::error_code failed;
-  child = bp::child(bp::exe = command.program, bp::args = command.args, bp::std_in < bp::null,
-                    (bp::std_out & bp::std_err) > log, bp::posix::fd.bind(3, job_source.get()),
-                    bp::posix::fd.bind(4, event_sink.get()), failed);
+  child = bp::child(bp::exe = command.program, bp::args = command.args, bp::std_in<bp::null, (bp::std_out & bp::std_err)> log,
+                    bp::posix::fd.bind(3, job_source.get()), bp::posix::fd.bind(4, event_sink.get()), failed);
   fclose(log);
   if (failed) throw Error(fmt::format("cannot start the worker {}: {}", command.program, failed.message()));
   jobs = std::move(job_sink);
@@ -205,7 +204,8 @@ JobResult WorkerProcess::work_once(const Job& job, milliseconds timeout) {
         blame(Status::kCrashed, how_it_ended(status) + words);
         return result;
       }
-      case Impl::Wait::kLine: break;
+      case Impl::Wait::kLine:
+        break;
     }
     Event event = decode_event(line);
     deadline = steady_clock::now() + timeout;

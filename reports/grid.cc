@@ -65,9 +65,8 @@ Grid grid_of(const std::string& op, const std::vector<const CellResult*>& cells)
     }
     grid.rows.push_back(std::move(row));
   }
-  std::stable_sort(grid.rows.begin(), grid.rows.end(), [](const Grid::Row& a, const Grid::Row& b) {
-    return (a.law == "returns") > (b.law == "returns");
-  });
+  std::stable_sort(grid.rows.begin(), grid.rows.end(),
+                   [](const Grid::Row& a, const Grid::Row& b) { return (a.law == "returns") > (b.law == "returns"); });
   grid.needing_gpu.assign(without_gpu.begin(), without_gpu.end());
   return grid;
 }
@@ -93,17 +92,22 @@ std::string comparison_text(const Comparison& c) {
   const auto bits = [&](uint64_t b) { return fmt::format("0x{:0{}x}", b, c.bits_width / 4); };
   std::string text = fmt::format("  at         {}[{}]\n", c.quantity, fmt::join(c.index, ","));
   text += fmt::format("  actual     {:<24.9g} {}\n", c.actual, bits(c.actual_bits));
-  text += fmt::format("  expected   {:<24} {}\n", fmt::format("{:.9g}{}", c.expected, c.radius > 0 ? fmt::format(" ± {:.0e}", c.radius) : ""), bits(c.expected_bits));
+  text += fmt::format("  expected   {:<24} {}\n",
+                      fmt::format("{:.9g}{}", c.expected, c.radius > 0 ? fmt::format(" ± {:.0e}", c.radius) : ""),
+                      bits(c.expected_bits));
   if (c.bound > 0)
-    text += fmt::format("  error      {:.3g} ({:.3g} ulp), bound {:.3g}: {:.3g} × bound; {} of {} elements fail\n", c.error, c.error_ulps, c.bound, c.headroom, c.failing, c.elements);
+    text += fmt::format("  error      {:.3g} ({:.3g} ulp), bound {:.3g}: {:.3g} × bound; {} of {} elements fail\n", c.error,
+                        c.error_ulps, c.bound, c.headroom, c.failing, c.elements);
   else
-    text += fmt::format("  error      {:.3g} ({:.3g} ulp), the bits must be equal; {} of {} elements fail\n", c.error, c.error_ulps, c.failing, c.elements);
+    text += fmt::format("  error      {:.3g} ({:.3g} ulp), the bits must be equal; {} of {} elements fail\n", c.error,
+                        c.error_ulps, c.failing, c.elements);
   return text;
 }
 
 std::string counterexample_text(const CellResult& cell) {
   std::string text = fmt::format("{}  {} × {}", upper(name_of(cell.status)), cell.cell.variant, cell.cell.property);
-  if (is_failure(cell.status)) text += fmt::format("   minimal after {} cases, {} shrinks ({} probes)", cell.cases_before, cell.shrinks, cell.probes);
+  if (is_failure(cell.status))
+    text += fmt::format("   minimal after {} cases, {} shrinks ({} probes)", cell.cases_before, cell.shrinks, cell.probes);
   text += fmt::format("\n  {}\n  case       {}\n", cell.sentence, to_string(cell.source));
   if (const Comparison* worst = worst_of(cell.worst)) text += comparison_text(*worst);
   if (!cell.fixture.empty()) text += fmt::format("  replay     attest replay {}\n", cell.fixture);
@@ -115,7 +119,8 @@ std::string conclusion(const CampaignResult& result) {
   for (const CellResult& c : result.cells) ++count[c.status];
   std::vector<std::string> parts;
   for (const auto& [status, n] : count) parts.push_back(fmt::format("{} {}", n, name_of(status)));
-  static constexpr const char* kHeadline[] = {"All passed", "A kernel is wrong", "Nothing ran", "Bad usage", "The harness or the machine failed"};
+  static constexpr const char* kHeadline[] = {"All passed", "A kernel is wrong", "Nothing ran", "Bad usage",
+                                              "The harness or the machine failed"};
   return fmt::format("{}: {} cells: {}.", kHeadline[exit_code(result)], result.cells.size(), fmt::join(parts, ", "));
 }
 

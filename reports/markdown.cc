@@ -37,14 +37,16 @@ std::string verdict_table(const Grid& grid) {
 
 /// What each variant was held to, and the largest error ÷ bound it reached while passing.
 std::string contracts(const CampaignResult& result) {
-  std::string text = row({"variant", "contract", "quantity", "worst error ÷ bound", "elements", "vacuous"}) + row({"---", "---", "---", "---:", "---:", "---:"});
+  std::string text = row({"variant", "contract", "quantity", "worst error ÷ bound", "elements", "vacuous"}) +
+                     row({"---", "---", "---", "---:", "---:", "---:"});
   bool any = false;
   for (const CellResult& c : result.cells) {
     if (!c.cell.property.starts_with("agrees_with_oracle") || c.worst_headroom.empty()) continue;
     const KernelVariant* variant = Registry<KernelVariant>::instance().find(c.cell.variant);
     const std::string contract = variant == nullptr ? "?" : to_string(variant->contract.tolerance);
     for (const auto& [quantity, headroom] : c.worst_headroom) {
-      text += row({c.cell.variant, contract, quantity, fmt::format("{:.3f}", headroom), std::to_string(c.elements), std::to_string(c.vacuous_elements)});
+      text += row({c.cell.variant, contract, quantity, fmt::format("{:.3f}", headroom), std::to_string(c.elements),
+                   std::to_string(c.vacuous_elements)});
       any = true;
     }
   }
@@ -57,7 +59,8 @@ std::string details(const CampaignResult& result) {
     if (is_failure(c.status) || c.status == Status::kHarnessError || c.status == Status::kUndecided)
       failures += "```\n" + counterexample_text(c) + "```\n\n";
     else if (c.status == Status::kNotPromised || c.status == Status::kKnownFailure || c.status == Status::kUnexpectedPass)
-      reported += fmt::format("- **{}** `{}` × `{}`: {} (`{}`)\n", name_of(c.status), c.cell.variant, c.cell.property, c.sentence, to_string(c.source));
+      reported += fmt::format("- **{}** `{}` × `{}`: {} (`{}`)\n", name_of(c.status), c.cell.variant, c.cell.property, c.sentence,
+                              to_string(c.source));
   }
   std::string text;
   if (!failures.empty()) text += "## Counterexamples\n\n" + failures;

@@ -21,7 +21,8 @@ CellResult cell(const std::string& variant, const std::string& property, Status 
   c.cell = {variant, property};
   c.status = c.worst.status = status;
   c.sentence = c.worst.sentence = sentence;
-  c.source.made_by = parse_case("op=softmax B=1 Hq=1 Hkv=1 Sq=1 Skv=65 D=16 bf16 causal logits=saturated(88) values=one-hot seed=7");
+  c.source.made_by =
+      parse_case("op=softmax B=1 Hq=1 Hkv=1 Sq=1 Skv=65 D=16 bf16 causal logits=saturated(88) values=one-hot seed=7");
   c.found = c.source;
   c.passed = status == Status::kPass ? 57 : 0;
   return c;
@@ -29,7 +30,8 @@ CellResult cell(const std::string& variant, const std::string& property, Status 
 
 CampaignResult example() {
   CampaignResult r;
-  CellResult wrong = cell("softmax.cuda.fused", "agrees_with_oracle.forward", Status::kIncorrect, "out disagrees with the oracle beyond its bound");
+  CellResult wrong = cell("softmax.cuda.fused", "agrees_with_oracle.forward", Status::kIncorrect,
+                          "out disagrees with the oracle beyond its bound");
   Comparison c;
   c.outcome = Comparison::Outcome::kFail;
   c.quantity = "out";

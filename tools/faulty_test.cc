@@ -57,8 +57,8 @@ TEST_P(SeededDefect, is_found_shrunk_stored_and_replayed) {
   ASSERT_NE(variant, nullptr);
   const std::string out = fresh_folder();
   const std::string property = variant->faulty_caught_by;
-  const ProgramRun run = attest_program({"run", "--variant", defect.variant, "--property", property, "--cases", "150", "--seed", "1", "--jobs", "1",
-                                  "--timeout", "2s", "--no-regression", "--out", out});
+  const ProgramRun run = attest_program({"run", "--variant", defect.variant, "--property", property, "--cases", "150", "--seed",
+                                         "1", "--jobs", "1", "--timeout", "2s", "--no-regression", "--out", out});
   ASSERT_EQ(run.exit_code, static_cast<int>(ExitCode::kKernelWrong)) << run.output;
   const CampaignResult result = read_report(out);
   ASSERT_EQ(result.cells.size(), 1U);
@@ -87,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Each, SeededDefect, ::testing::ValuesIn(kDefects), defe
 TEST(SeededDefects, are_all_listed_here) {
   for (const KernelVariant* v : Registry<KernelVariant>::instance().all()) {
     if (!v->name.starts_with("faulty.") || v->device == Device::kCuda) continue;
-    const bool listed = std::any_of(std::begin(kDefects), std::end(kDefects), [&](const Defect& d) { return d.variant == v->name; });
+    const bool listed =
+        std::any_of(std::begin(kDefects), std::end(kDefects), [&](const Defect& d) { return d.variant == v->name; });
     EXPECT_TRUE(listed) << v->name;
   }
 }

@@ -36,9 +36,11 @@ void list_oracles() {
 void add_list(CLI::App& app, Program&) {
   auto what = std::make_shared<std::string>();
   CLI::App* c = app.add_subcommand("list", "List operators, variants, properties or oracles");
-  c->add_option("what", *what, "ops, variants, properties or oracles (default: all)")->check(CLI::IsMember({"ops", "variants", "properties", "oracles"}));
+  c->add_option("what", *what, "ops, variants, properties or oracles (default: all)")
+      ->check(CLI::IsMember({"ops", "variants", "properties", "oracles"}));
   c->callback([what] {
-    const std::pair<const char*, void (*)()> kinds[] = {{"ops", list_ops}, {"variants", list_variants}, {"properties", list_properties}, {"oracles", list_oracles}};
+    const std::pair<const char*, void (*)()> kinds[] = {
+        {"ops", list_ops}, {"variants", list_variants}, {"properties", list_properties}, {"oracles", list_oracles}};
     for (const auto& [name, list] : kinds) {
       if (!what->empty() && *what != name) continue;
       if (what->empty()) fmt::print("{}:\n", name);

@@ -46,8 +46,8 @@ const std::optional<std::string>& why_no_gpu() {
 }
 
 std::map<std::string, std::string> machine_provenance() {
-  std::map<std::string, std::string> p{{"attest", kVersion}, {"commit", kCommit}, {"compiler", kCompiler}, {"libtorch", kTorch},
-                                       {"processor", processor()}};
+  std::map<std::string, std::string> p{
+      {"attest", kVersion}, {"commit", kCommit}, {"compiler", kCompiler}, {"libtorch", kTorch}, {"processor", processor()}};
   if (!why_no_gpu()) p["gpu"] = first_line_of("nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null");
   return p;
 }

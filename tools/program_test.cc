@@ -23,7 +23,18 @@ namespace bp = boost::process;
 int code(ExitCode c) { return static_cast<int>(c); }
 
 std::vector<std::string> small_run(const std::string& out, std::vector<std::string> more = {}) {
-  std::vector<std::string> args{"run", "--variant", "*.cpu.fixed_order", "--variant", "faulty.softmax.tail_unmasked", "--cases", "20", "--seed", "5", "--no-regression", "--out", out};
+  std::vector<std::string> args{"run",
+                                "--variant",
+                                "*.cpu.fixed_order",
+                                "--variant",
+                                "faulty.softmax.tail_unmasked",
+                                "--cases",
+                                "20",
+                                "--seed",
+                                "5",
+                                "--no-regression",
+                                "--out",
+                                out};
   args.insert(args.end(), more.begin(), more.end());
   return args;
 }
@@ -78,7 +89,8 @@ TEST(Program, a_killed_run_is_resumed_to_the_report_it_would_have_given) {
   std::filesystem::remove_all(whole);
   std::filesystem::remove_all(killed);
   attest_program(small_run(whole, {"--jobs", "2"}));
-  bp::child child(bp::exe = std::string(ATTEST_PROGRAM), bp::args = small_run(killed, {"--jobs", "2"}), (bp::std_out & bp::std_err) > bp::null);
+  bp::child child(bp::exe = std::string(ATTEST_PROGRAM), bp::args = small_run(killed, {"--jobs", "2"}),
+                  (bp::std_out & bp::std_err) > bp::null);
   const auto journal = [&] {
     std::ifstream file(killed + "/journal.jsonl");
     return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
@@ -93,13 +105,15 @@ TEST(Program, a_killed_run_is_resumed_to_the_report_it_would_have_given) {
 }
 
 TEST(Program, a_case_outside_every_domain_is_nothing_ran) {
-  const ProgramRun run = attest_program({"run", "--variant", "stickbreaking.cpu.fixed_order", "--case", "op=softmax B=1 Hq=1 Hkv=1 Sq=2 Skv=2 D=2 fp32", "--out", fresh_folder()});
+  const ProgramRun run = attest_program({"run", "--variant", "stickbreaking.cpu.fixed_order", "--case",
+                                         "op=softmax B=1 Hq=1 Hkv=1 Sq=2 Skv=2 D=2 fp32", "--out", fresh_folder()});
   EXPECT_EQ(run.exit_code, code(ExitCode::kNothingRan)) << run.output;
 }
 
 TEST(Program, a_run_folder_is_never_overwritten) {
   const std::string out = fresh_folder();
-  const std::vector<std::string> args{"run", "--variant", "softmax.cpu.fixed_order", "--property", "returns", "--cases", "1", "--no-regression", "--out", out};
+  const std::vector<std::string> args{"run",     "--variant", "softmax.cpu.fixed_order", "--property", "returns",
+                                      "--cases", "1",         "--no-regression",         "--out",      out};
   EXPECT_EQ(attest_program(args).exit_code, 0);
   const ProgramRun again = attest_program(args);
   EXPECT_EQ(again.exit_code, code(ExitCode::kBadUsage));

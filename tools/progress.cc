@@ -36,8 +36,8 @@ void Progress::case_finished(int64_t done, int64_t failing) {
 }
 
 void Progress::counterexample_found(const CellResult& cell) {
-  fmt::print(stderr, "{}{}: {} × {}: {}\n", terminal_ ? kClearLine : "", name_of(cell.worst.status), cell.cell.variant, cell.cell.property,
-             to_string(cell.source));
+  fmt::print(stderr, "{}{}: {} × {}: {}\n", terminal_ ? kClearLine : "", name_of(cell.worst.status), cell.cell.variant,
+             cell.cell.property, to_string(cell.source));
 }
 
 void Progress::campaign_finished(const CampaignResult&) {

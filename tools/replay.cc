@@ -25,19 +25,24 @@ struct Tally {
   int64_t judged = 0, failing = 0, harness = 0;
 };
 
-void judge(WorkerProcess& worker, const std::string& path, const Record& record, const Cell& cell, std::chrono::milliseconds timeout, Tally& tally) {
+void judge(WorkerProcess& worker, const std::string& path, const Record& record, const Cell& cell,
+           std::chrono::milliseconds timeout, Tally& tally) {
   const JobResult result = worker.work({{std::nullopt, path, {}}, {cell}, ""}, timeout);
-  const Verdict verdict = result.verdicts.empty() ? Verdict{Status::kHarnessError, "the worker gave no verdict", {}} : result.verdicts.back().verdict;
+  const Verdict verdict =
+      result.verdicts.empty() ? Verdict{Status::kHarnessError, "the worker gave no verdict", {}} : result.verdicts.back().verdict;
   CellResult shown{cell};
   shown.status = verdict.status;
   shown.sentence = verdict.sentence;
   shown.worst = verdict;
   const bool same_cell = cell.variant == record.variant && cell.property == record.property;
-  const std::string before = !same_cell ? "" : verdict.status == record.verdict.status ? " (as recorded)"
-                                              : fmt::format(" (recorded: {})", name_of(record.verdict.status));
+  const std::string before = !same_cell ? ""
+                             : verdict.status == record.verdict.status
+                                 ? " (as recorded)"
+                                 : fmt::format(" (recorded: {})", name_of(record.verdict.status));
   fmt::print("{}: {}{}  {} × {}\n", path, cell_text(shown), before, cell.variant, cell.property);
   if (!verdict.sentence.empty()) fmt::print("  {}\n", verdict.sentence);
-  if (const Comparison* worst = worst_of(verdict); worst != nullptr && is_failure(verdict.status)) fmt::print("{}", comparison_text(*worst));
+  if (const Comparison* worst = worst_of(verdict); worst != nullptr && is_failure(verdict.status))
+    fmt::print("{}", comparison_text(*worst));
   ++tally.judged;
   tally.failing += is_failure(verdict.status) ? 1 : 0;
   tally.harness += verdict.status == Status::kHarnessError || verdict.status == Status::kUndecided ? 1 : 0;

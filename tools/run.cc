@@ -36,9 +36,19 @@ struct RunFlags {
 
 /// What a run needs to be continued: run.json in its folder. Names, not patterns, so that it means the same later.
 json encode(const CampaignOptions& o, const Selection& s) {
-  json j{{"format", "attest run 1"}, {"variants", o.variants}, {"properties", o.properties}, {"rotate_variants", o.rotate_variants},
-         {"cases", o.cases}, {"seed", o.seed}, {"timeout_ms", o.timeout.count()}, {"fixtures", o.fixtures}, {"shrink", o.shrink},
-         {"provenance", o.provenance}, {"ops", s.ops}, {"load", s.load}, {"patterns", s.variants}};
+  json j{{"format", "attest run 1"},
+         {"variants", o.variants},
+         {"properties", o.properties},
+         {"rotate_variants", o.rotate_variants},
+         {"cases", o.cases},
+         {"seed", o.seed},
+         {"timeout_ms", o.timeout.count()},
+         {"fixtures", o.fixtures},
+         {"shrink", o.shrink},
+         {"provenance", o.provenance},
+         {"ops", s.ops},
+         {"load", s.load},
+         {"patterns", s.variants}};
   if (o.budget) j["budget_s"] = o.budget->count();
   if (o.only) j["case"] = to_string(*o.only);
   if (s.device) j["device"] = name_of(*s.device);
@@ -116,7 +126,8 @@ void start(RunFlags& flags, CampaignOptions& options) {
   options.out = new_folder(flags.out);
   options.provenance = machine_provenance();
   options.provenance["seed"] = std::to_string(options.seed);
-  for (Op op : options.domain.ops.members()) options.provenance[fmt::format("kernels_sha256.{}", name_of(op))] = bench::kernel_hash(op);
+  for (Op op : options.domain.ops.members())
+    options.provenance[fmt::format("kernels_sha256.{}", name_of(op))] = bench::kernel_hash(op);
   write_file(options.out + "/run.json", encode(options, s).dump(1) + "\n");
 }
 
@@ -130,7 +141,8 @@ int run(const Program& program, RunFlags& flags) {
     options.domain.ops = selected_ops(flags.selection);
   }
   options.jobs = flags.jobs > 0 ? flags.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  fmt::print("seed {}   {} variants, {} properties   {}\n", options.seed, options.variants.size(), options.properties.size(), options.out);
+  fmt::print("seed {}   {} variants, {} properties   {}\n", options.seed, options.variants.size(), options.properties.size(),
+             options.out);
   std::fflush(stdout);
   Progress progress;
   const CampaignHooks hooks = campaign_hooks(program, flags.selection, options.out);
@@ -150,18 +162,26 @@ void add_run(CLI::App& app, Program& program) {
   CLI::App* c = app.add_subcommand("run", "Run properties against variants, shrink and keep what fails, report");
   Selection& s = flags->selection;
   c->add_option("--op", s.ops, "operators (default: all)");
-  c->add_option("--variant", s.variants, "variants, as shell patterns; torch:ns::op runs any Torch operator (default: all but faulty.*)");
+  c->add_option("--variant", s.variants,
+                "variants, as shell patterns; torch:ns::op runs any Torch operator (default: all but faulty.*)");
   c->add_option("--property", s.properties, "properties, as shell patterns (default: all)");
-  auto* cases = c->add_option("--cases", flags->cases, "cases per operator")->capture_default_str()->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  auto* cases = c->add_option("--cases", flags->cases, "cases per operator")
+                    ->capture_default_str()
+                    ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   auto* budget = c->add_option("--budget", flags->budget, "generate cases for this long, e.g. 30m")->excludes(cases);
-  c->add_option("--case", flags->case_text, "this one case, e.g. 'op=softmax B=1 Hq=1 Hkv=1 Sq=4 Skv=65 D=16 bf16 causal'")->excludes(cases)->excludes(budget);
+  c->add_option("--case", flags->case_text, "this one case, e.g. 'op=softmax B=1 Hq=1 Hkv=1 Sq=4 Skv=65 D=16 bf16 causal'")
+      ->excludes(cases)
+      ->excludes(budget);
   c->add_option("--seed", flags->seed, "the same seed gives the same cases on every machine (default: drawn, and printed)");
   c->add_option("--device", flags->device, "only variants of this device")->check(CLI::IsMember({"cpu", "cuda"}));
   c->add_option("--jobs", flags->jobs, "worker processes (default: one a core)")->check(CLI::Range(1, 1024));
   c->add_option("--timeout", flags->timeout, "for one property on one case")->capture_default_str();
   c->add_option("--load", s.load, "shared library with Torch operators or variants of your own");
   auto* out = c->add_option("--out", flags->out, "run folder (default: runs/<time>)");
-  c->add_option("--resume", flags->resume, "continue the run in this folder with its own options")->excludes(out)->excludes(cases)->excludes(budget);
+  c->add_option("--resume", flags->resume, "continue the run in this folder with its own options")
+      ->excludes(out)
+      ->excludes(cases)
+      ->excludes(budget);
   c->add_flag("!--unfilled-outputs", s.poison_outputs, "leave outputs as they were allocated, for compute-sanitizer initcheck");
   c->add_flag("--no-shrink", flags->no_shrink, "report the first failing case as it is");
   c->add_flag("--no-regression", flags->no_regression, "do not replay fixtures/regression first");

@@ -13,7 +13,8 @@ namespace attest {
 namespace {
 
 bool matches(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& p) { return fnmatch(p.c_str(), name.c_str(), 0) == 0; });
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& p) { return fnmatch(p.c_str(), name.c_str(), 0) == 0; });
 }
 
 template <class T>
@@ -56,7 +57,8 @@ std::vector<std::string> selected_variants(const Selection& selection) {
     const bool named = selection.variants.empty() ? !is_faulty(v->name) : matches(selection.variants, v->name);
     if (named && ops.contains(v->op) && (!selection.device || v->device == *selection.device)) names.push_back(v->name);
   }
-  if (names.empty()) throw UsageError("no variant is left: --op, --variant and --device exclude each other; see attest list variants");
+  if (names.empty())
+    throw UsageError("no variant is left: --op, --variant and --device exclude each other; see attest list variants");
   return names;
 }
 

@@ -25,7 +25,9 @@ struct ShrinkFlags {
 class FixtureShrinker {
  public:
   FixtureShrinker(const Program& program, const ShrinkFlags& flags)
-      : flags_(flags), timeout_(parse_duration(flags.timeout, "--timeout")), record_(read_fixture(flags.fixture)),
+      : flags_(flags),
+        timeout_(parse_duration(flags.timeout, "--timeout")),
+        record_(read_fixture(flags.fixture)),
         hooks_(campaign_hooks(program, flags.selection, std::filesystem::temp_directory_path().string())) {}
 
   int run() {
@@ -41,12 +43,14 @@ class FixtureShrinker {
 
  private:
   int shrink_cell(WorkerProcess& worker, const Cell& cell, const Source& source, const Verdict& verdict) {
-    const std::string out = flags_.out.empty() ? std::filesystem::path(flags_.fixture).replace_extension(".min.h5").string() : flags_.out;
+    const std::string out =
+        flags_.out.empty() ? std::filesystem::path(flags_.fixture).replace_extension(".min.h5").string() : flags_.out;
     const auto* variant = Registry<KernelVariant>::instance().find(cell.variant);
     const auto* property = Registry<Property>::instance().find(cell.property);
-    const ShrinkResult minimum = shrink({cell, source, verdict, variant->domain & property->domain, 2000, std::chrono::seconds(300),
-                                         [&](const Source& s, bool final) { return judge(worker, cell, s, final ? out : ""); },
-                                         [&](const Source& s) { return inputs_of(s); }});
+    const ShrinkResult minimum =
+        shrink({cell, source, verdict, variant->domain & property->domain, 2000, std::chrono::seconds(300),
+                [&](const Source& s, bool final) { return judge(worker, cell, s, final ? out : ""); },
+                [&](const Source& s) { return inputs_of(s); }});
     CellResult shown{cell};
     shown.status = minimum.verdict.status;
     shown.sentence = minimum.verdict.sentence;
@@ -64,7 +68,8 @@ class FixtureShrinker {
     JobResult result = worker.work({source, {cell}, record}, timeout_);
     if (result.verdicts.empty()) return {Status::kHarnessError, "the worker gave no verdict", {}};
     const Verdict verdict = result.verdicts.back().verdict;
-    if (!record.empty() && (verdict.status == Status::kCrashed || verdict.status == Status::kTimedOut)) amend_verdict(record, verdict);
+    if (!record.empty() && (verdict.status == Status::kCrashed || verdict.status == Status::kTimedOut))
+      amend_verdict(record, verdict);
     return verdict;
   }
 
@@ -87,7 +92,8 @@ void add_shrink(CLI::App& app, Program& program) {
   CLI::App* c = app.add_subcommand("shrink", "Make a fixture smaller while it still fails");
   c->add_option("fixture", flags->fixture, "fixture file (.h5)")->required();
   c->add_option("--out", flags->out, "where the minimum goes (default: NAME.min.h5)");
-  c->add_option("--variant", flags->selection.variants, "which variant fails (default: the recorded one, else the first that does)");
+  c->add_option("--variant", flags->selection.variants,
+                "which variant fails (default: the recorded one, else the first that does)");
   c->add_option("--property", flags->selection.properties, "which property fails (default: likewise)");
   c->add_option("--timeout", flags->timeout, "for one property")->capture_default_str();
   c->add_option("--load", flags->selection.load, "shared library with Torch operators or variants of your own");

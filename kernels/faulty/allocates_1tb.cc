@@ -4,7 +4,6 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
   KernelVariant variant = faulty_variant("faulty.softmax.allocates_1tb", Op::kSoftmax, "asks for a terabyte", "returns");
   variant.run = [](const Inputs& in) {

@@ -13,7 +13,8 @@ at::Tensor assumed_compact(const at::Tensor& t) {
 }
 
 KernelVariant record() {
-  KernelVariant variant = faulty_variant("faulty.softmax.capacity_strides", Op::kSoftmax, "takes the length of a cache for its capacity", "kv_cache.forward");
+  KernelVariant variant = faulty_variant("faulty.softmax.capacity_strides", Op::kSoftmax,
+                                         "takes the length of a cache for its capacity", "kv_cache.forward");
   variant.run = [](const Inputs& in) {
     Inputs compact = in;
     compact.k = assumed_compact(in.k);

@@ -5,9 +5,9 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
-  KernelVariant variant = faulty_variant("faulty.softmax.counts_padding", Op::kSoftmax, "padding adds to the normaliser", "padded_trimmed.forward");
+  KernelVariant variant =
+      faulty_variant("faulty.softmax.counts_padding", Op::kSoftmax, "padding adds to the normaliser", "padded_trimmed.forward");
   variant.run = [](const Inputs& in) {
     SoftmaxHooks hooks;
     hooks.phantom_keys = [](const Inputs& x) {

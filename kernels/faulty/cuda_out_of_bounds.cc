@@ -14,7 +14,11 @@ Outputs run(const Inputs& in) {
   at::Tensor buffer = at::empty({256}, in.q.options().dtype(at::kFloat));
   const char* error = launch_out_of_bounds(buffer.data_ptr<float>(), guard.getStream(in.q.device()).native_handle());
   if (error != nullptr) throw LaunchError(std::string("write_outside: ") + error);
-  return {at::zeros({in.problem.batch, in.problem.num_heads_q, in.problem.seqlen_q, in.problem.head_dim_v}, in.q.options()), {}, {}, {}, {}};
+  return {at::zeros({in.problem.batch, in.problem.num_heads_q, in.problem.seqlen_q, in.problem.head_dim_v}, in.q.options()),
+          {},
+          {},
+          {},
+          {}};
 }
 
 KernelVariant record() {

@@ -4,9 +4,9 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
-  KernelVariant variant = faulty_variant("faulty.stickbreaking.drops_drem", Op::kStickBreaking, "the gradient of rem is ignored", "agrees_with_oracle.gradients");
+  KernelVariant variant = faulty_variant("faulty.stickbreaking.drops_drem", Op::kStickBreaking, "the gradient of rem is ignored",
+                                         "agrees_with_oracle.gradients");
   variant.run = [](const Inputs& in) { return naive_stickbreaking(in, {.drops_drem = true}); };
   return variant;
 }

@@ -4,7 +4,6 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
   KernelVariant variant = faulty_variant("faulty.softmax.endless_loop", Op::kSoftmax, "never returns", "returns");
   variant.run = [](const Inputs&) -> Outputs {

@@ -5,9 +5,9 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
-  KernelVariant variant = faulty_variant("faulty.softmax.gqa_repeat", Op::kSoftmax, "query head h reads KV head h mod Hkv", "agrees_with_oracle.forward");
+  KernelVariant variant = faulty_variant("faulty.softmax.gqa_repeat", Op::kSoftmax, "query head h reads KV head h mod Hkv",
+                                         "agrees_with_oracle.forward");
   variant.run = [](const Inputs& in) {
     SoftmaxHooks hooks;
     hooks.kv_head = [](const AttentionProblem& p, int64_t h) { return h % p.num_heads_kv; };

@@ -25,7 +25,14 @@ float* row_of(const at::Tensor& t, int64_t b, int64_t h, int64_t i) {
 class Softmax {
  public:
   Softmax(const Inputs& in, const SoftmaxHooks& hooks)
-      : in_(in), hooks_(hooks), p_(in.problem), q_(host(in.q)), k_(host(in.k)), v_(host(in.v)), dout_(host(in.dout)), dlse_(host(in.dlse)) {
+      : in_(in),
+        hooks_(hooks),
+        p_(in.problem),
+        q_(host(in.q)),
+        k_(host(in.k)),
+        v_(host(in.v)),
+        dout_(host(in.dout)),
+        dlse_(host(in.dlse)) {
     const auto f32 = at::TensorOptions().dtype(at::kFloat);
     out_ = at::zeros({p_.batch, p_.num_heads_q, p_.seqlen_q, p_.head_dim_v}, f32);
     lse_ = at::full({p_.batch, p_.num_heads_q, p_.seqlen_q, 1}, -INFINITY, f32);
@@ -57,14 +64,16 @@ class Softmax {
     for (int64_t j = 0; j < n; ++j) {
       const bool seen = hooks_.visible(in_, b, i, j);
       const bool scored = seen || hooks_.maximum_over_all_keys;
-      const float score = scored ? p_.softmax_scale * dot(row_of(q_, b, h, i), row_of(k_, b, g, j), p_.head_dim) : hooks_.hidden_score;
+      const float score =
+          scored ? p_.softmax_scale * dot(row_of(q_, b, h, i), row_of(k_, b, g, j), p_.head_dim) : hooks_.hidden_score;
       z[j] = seen ? score : hooks_.hidden_score;
       maximum = std::max(maximum, score);
     }
     const bool empty = *std::max_element(z.begin(), z.end()) == -INFINITY && hooks_.phantom_keys(in_) == 0;
     if (empty && hooks_.guards_empty_rows && hooks_.guards_empty_rows_in_backward) return;
     Sums sums = sum(b, g, z, maximum);
-    sums.normaliser += static_cast<float>(hooks_.phantom_keys(in_)) * std::exp(-maximum);
+    if (const int64_t phantoms = hooks_.phantom_keys(in_); phantoms > 0)
+      sums.normaliser += static_cast<float>(phantoms) * std::exp(-maximum);
     if (!(empty && hooks_.guards_empty_rows)) {
       for (int64_t d = 0; d < p_.head_dim_v; ++d) row_of(out_, b, h, i)[d] = sums.out[d] / sums.normaliser;
       *row_of(lse_, b, h, i) = maximum + std::log(sums.normaliser);

@@ -31,7 +31,14 @@ float* row_of(const at::Tensor& t, int64_t b, int64_t h, int64_t i) {
 class StickBreaking {
  public:
   StickBreaking(const Inputs& in, const StickBreakingHooks& hooks)
-      : in_(in), hooks_(hooks), p_(in.problem), q_(host(in.q)), k_(host(in.k)), v_(host(in.v)), dout_(host(in.dout)), drem_(host(in.dlse)) {
+      : in_(in),
+        hooks_(hooks),
+        p_(in.problem),
+        q_(host(in.q)),
+        k_(host(in.k)),
+        v_(host(in.v)),
+        dout_(host(in.dout)),
+        drem_(host(in.dlse)) {
     const auto f32 = at::TensorOptions().dtype(at::kFloat);
     out_ = at::zeros({p_.batch, p_.num_heads_q, p_.seqlen_q, p_.head_dim_v}, f32);
     rem_ = at::ones({p_.batch, p_.num_heads_q, p_.seqlen_q, 1}, f32);
@@ -97,7 +104,8 @@ class StickBreaking {
     const bool given = drem_.defined() && !hooks_.drops_drem;
     const float drem = given ? drem_.data_ptr<float>()[(b * p_.num_heads_q + h) * p_.seqlen_q + i] : 0.0F;
     Floats a;
-    for (size_t s = 0; s < row.keys.size(); ++s) a.push_back(row.weight[s] * dot(dout, row_of(v_, b, g, row.keys[s]), p_.head_dim_v));
+    for (size_t s = 0; s < row.keys.size(); ++s)
+      a.push_back(row.weight[s] * dot(dout, row_of(v_, b, g, row.keys[s]), p_.head_dim_v));
     const Floats dz = gradient_of_logits(row, a, drem * row.rem);
     for (size_t s = 0; s < row.keys.size(); ++s) {
       const int64_t j = row.keys[s];

@@ -5,9 +5,9 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
-  KernelVariant variant = faulty_variant("faulty.softmax.nan_gradient_on_masked_rows", Op::kSoftmax, "the backward of rows without a visible key is 0/0", "fully_masked_rows.gradients");
+  KernelVariant variant = faulty_variant("faulty.softmax.nan_gradient_on_masked_rows", Op::kSoftmax,
+                                         "the backward of rows without a visible key is 0/0", "fully_masked_rows.gradients");
   variant.run = [](const Inputs& in) {
     SoftmaxHooks hooks;
     hooks.guards_empty_rows_in_backward = false;

@@ -4,9 +4,9 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
-  KernelVariant variant = faulty_variant("faulty.softmax.nan_on_masked_rows", Op::kSoftmax, "0/0 on rows without a visible key", "fully_masked_rows.forward");
+  KernelVariant variant = faulty_variant("faulty.softmax.nan_on_masked_rows", Op::kSoftmax, "0/0 on rows without a visible key",
+                                         "fully_masked_rows.forward");
   variant.run = [](const Inputs& in) {
     SoftmaxHooks hooks;
     hooks.guards_empty_rows = false;

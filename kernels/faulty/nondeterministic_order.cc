@@ -6,9 +6,9 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
-  KernelVariant variant = faulty_variant("faulty.softmax.nondeterministic_order", Op::kSoftmax, "the order of summation changes from run to run", "repeat_run.forward");
+  KernelVariant variant = faulty_variant("faulty.softmax.nondeterministic_order", Op::kSoftmax,
+                                         "the order of summation changes from run to run", "repeat_run.forward");
   variant.run = [](const Inputs& in) {
     SoftmaxHooks hooks;
     static std::atomic<int> runs{0};

@@ -5,9 +5,9 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
-  KernelVariant variant = faulty_variant("faulty.softmax.padding_sentinel", Op::kSoftmax, "hidden keys get a finite score", "padding_inert.forward");
+  KernelVariant variant =
+      faulty_variant("faulty.softmax.padding_sentinel", Op::kSoftmax, "hidden keys get a finite score", "padding_inert.forward");
   variant.run = [](const Inputs& in) {
     SoftmaxHooks hooks;
     hooks.hidden_score = -1e4F;

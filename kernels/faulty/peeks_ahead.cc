@@ -5,9 +5,9 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
-  KernelVariant variant = faulty_variant("faulty.softmax.peeks_ahead", Op::kSoftmax, "the row maximum is taken over later keys too", "causal_prefix.forward");
+  KernelVariant variant = faulty_variant("faulty.softmax.peeks_ahead", Op::kSoftmax,
+                                         "the row maximum is taken over later keys too", "causal_prefix.forward");
   variant.run = [](const Inputs& in) {
     SoftmaxHooks hooks;
     hooks.maximum_over_all_keys = true;

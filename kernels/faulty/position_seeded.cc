@@ -5,9 +5,9 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
-  KernelVariant variant = faulty_variant("faulty.softmax.position_seeded", Op::kSoftmax, "the order of summation depends on the place in the batch", "batch_position.forward");
+  KernelVariant variant = faulty_variant("faulty.softmax.position_seeded", Op::kSoftmax,
+                                         "the order of summation depends on the place in the batch", "batch_position.forward");
   variant.run = [](const Inputs& in) {
     SoftmaxHooks hooks;
     hooks.visited = [](const Inputs& x, int64_t b, int64_t n) { return (n + b) % x.problem.seqlen_kv; };

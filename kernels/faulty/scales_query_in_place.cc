@@ -4,7 +4,6 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
   KernelVariant variant = faulty_variant("faulty.softmax.scales_query_in_place", Op::kSoftmax, "changes its input", "returns");
   variant.run = [](const Inputs& in) {

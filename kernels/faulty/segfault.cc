@@ -4,7 +4,6 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
   KernelVariant variant = faulty_variant("faulty.softmax.segfault", Op::kSoftmax, "writes through a null pointer", "returns");
   variant.run = [](const Inputs&) -> Outputs {

@@ -5,9 +5,9 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
-  KernelVariant variant = faulty_variant("faulty.softmax.split_by_batch", Op::kSoftmax, "as many key splits as batch elements", "batch_size.forward");
+  KernelVariant variant =
+      faulty_variant("faulty.softmax.split_by_batch", Op::kSoftmax, "as many key splits as batch elements", "batch_size.forward");
   variant.run = [](const Inputs& in) {
     SoftmaxHooks hooks;
     hooks.splits = [](const Inputs& x) { return x.problem.batch; };

@@ -5,9 +5,9 @@
 namespace attest::faulty {
 namespace {
 
-
 KernelVariant record() {
-  KernelVariant variant = faulty_variant("faulty.softmax.tail_unmasked", Op::kSoftmax, "the tail of the last key tile is summed", "agrees_with_oracle.forward");
+  KernelVariant variant = faulty_variant("faulty.softmax.tail_unmasked", Op::kSoftmax, "the tail of the last key tile is summed",
+                                         "agrees_with_oracle.forward");
   variant.run = [](const Inputs& in) {
     SoftmaxHooks hooks;
     hooks.phantom_keys = [](const Inputs& x) {

@@ -12,8 +12,8 @@ bool visible(const Inputs& in, int64_t b, int64_t i, int64_t j) {
 }
 
 KernelVariant record() {
-  KernelVariant variant =
-      faulty_variant("faulty.softmax.top_left_causal", Op::kSoftmax, "causal mask aligned top-left", "agrees_with_oracle.forward");
+  KernelVariant variant = faulty_variant("faulty.softmax.top_left_causal", Op::kSoftmax, "causal mask aligned top-left",
+                                         "agrees_with_oracle.forward");
   variant.run = [](const Inputs& in) {
     SoftmaxHooks hooks;
     hooks.visible = visible;

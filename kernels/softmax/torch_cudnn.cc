@@ -33,7 +33,8 @@ KernelVariant cudnn() {
   v.domain.dtypes = {Dtype::kFloat16, Dtype::kBFloat16};
   v.domain.head_dim.hi = v.domain.head_dim_v.hi = 256;
   v.domain.head_dim_multiple = 8;
-  v.domain.layouts = v.domain.layouts.without(Layout::kExpanded);  // its check accepts an expanded q, whose strides out then takes
+  v.domain.layouts =
+      v.domain.layouts.without(Layout::kExpanded);  // its check accepts an expanded q, whose strides out then takes
   v.contract = {.tolerance = forward_error(2),
                 .arithmetic = {.accumulate = Arithmetic::Accumulate::kMatrixUnit,
                                .operands_rounded = true,

@@ -51,7 +51,8 @@ KernelVariant flash(Device device, Arithmetic::Accumulate accumulate) {
       .tolerance = forward_error(2),
       .arithmetic = {.accumulate = accumulate, .operands_rounded = true, .p_in_fp16_unscaled = true, .p_from_lse = true},
       .reason = "probabilities e^(z - max) and dz are rounded to the input dtype before a matrix product, sums are fp32"};
-  v.known_failures["agrees_with_oracle.forward"] = "NaN for a causal mask with a scale that is not positive; see the README";
+  v.known_failures["agrees_with_oracle.forward"] =
+      "NaN where the scale is not positive (on the CPU under a causal mask), subnormals flushed on the CPU; see the README";
   v.refuses = [](const Inputs& in) {
     const auto unaligned = in.q.is_cuda() && in.problem.head_dim % 8 == 0 ? misalignment(in) : std::nullopt;  // else padded
     return unaligned ? unaligned : refusal(at::SDPBackend::flash_attention, in, masking(in));
