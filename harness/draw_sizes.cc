@@ -33,7 +33,7 @@ std::vector<int64_t> those_in(const Range& range, const std::vector<int64_t>& va
 
 /// t − 1, t, t + 1 and 2t + 1 for the tile sizes in play.
 const std::vector<int64_t>& tile_edges() {
-  static const std::vector<int64_t> edges = {15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 513};
+  static const std::vector<int64_t> edges = {15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 513, 1025, 2049};
   return edges;
 }
 
@@ -82,9 +82,10 @@ class SizeDraw {
     const int64_t most = limited ? domain_.max_work : std::max(kUsualWork, least * 4);
     const std::vector<std::pair<int64_t, int64_t>> exponents = {{6, 11},  {12, 15}, {14, 16}, {14, 16},
                                                                 {14, 17}, {15, 18}, {16, 18}};
+    const int beyond = limited ? std::max(0, static_cast<int>(std::bit_width(static_cast<uint64_t>(most / kUsualWork))) - 1) : 0;
     const auto [lo, hi] = one_of(exponents);
     if (between(0, 19) == 0) return most;
-    return std::clamp(int64_t{1} << between(lo, hi), std::min(least * 4, most), most);
+    return std::clamp(int64_t{1} << between(lo, hi + std::min(beyond, 40)), std::min(least * 4, most), most);
   }
 
   /// The range of a size that now has the value `now`, cut to what the budget allows.

@@ -28,7 +28,7 @@ using nlohmann::json;
 struct RunFlags {
   Selection selection;
   std::string device, budget, case_text, timeout = "20s", out, resume;
-  int64_t cases = 200;
+  int64_t cases = 200, max_work = int64_t{1} << 18;
   std::optional<uint64_t> seed;
   int jobs = 0;
   bool no_shrink = false, no_regression = false;
@@ -41,6 +41,7 @@ json encode(const CampaignOptions& o, const Selection& s) {
          {"properties", o.properties},
          {"rotate_variants", o.rotate_variants},
          {"cases", o.cases},
+         {"max_work", o.domain.max_work},
          {"seed", o.seed},
          {"timeout_ms", o.timeout.count()},
          {"fixtures", o.fixtures},
@@ -61,6 +62,7 @@ void decode(const json& j, CampaignOptions& o, Selection& s) {
   j.at("properties").get_to(o.properties);
   j.at("rotate_variants").get_to(o.rotate_variants);
   j.at("cases").get_to(o.cases);
+  j.at("max_work").get_to(o.domain.max_work);
   j.at("seed").get_to(o.seed);
   o.timeout = std::chrono::milliseconds(j.at("timeout_ms").get<int64_t>());
   j.at("fixtures").get_to(o.fixtures);
@@ -115,6 +117,7 @@ void start(RunFlags& flags, CampaignOptions& options) {
   options.rotate_variants = !s.variants.empty();
   options.domain.ops = selected_ops(s);
   options.cases = flags.cases;
+  options.domain.max_work = flags.max_work;
   if (!flags.budget.empty()) options.budget = std::chrono::ceil<std::chrono::seconds>(parse_duration(flags.budget, "--budget"));
   if (!flags.case_text.empty()) options.only = parse_case(flags.case_text);
   if (options.only)
@@ -169,6 +172,9 @@ void add_run(CLI::App& app, Program& program) {
                     ->capture_default_str()
                     ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   auto* budget = c->add_option("--budget", flags->budget, "generate cases for this long, e.g. 30m")->excludes(cases);
+  auto* work = c->add_option("--max-work", flags->max_work, "the largest case, as B * Hq * Sq * Skv * (D + Dv)")
+                   ->capture_default_str()
+                   ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   c->add_option("--case", flags->case_text, "this one case, e.g. 'op=softmax B=1 Hq=1 Hkv=1 Sq=4 Skv=65 D=16 bf16 causal'")
       ->excludes(cases)
       ->excludes(budget);
@@ -181,7 +187,8 @@ void add_run(CLI::App& app, Program& program) {
   c->add_option("--resume", flags->resume, "continue the run in this folder with its own options")
       ->excludes(out)
       ->excludes(cases)
-      ->excludes(budget);
+      ->excludes(budget)
+      ->excludes(work);
   c->add_flag("!--unfilled-outputs", s.poison_outputs, "leave outputs as they were allocated, for compute-sanitizer initcheck");
   c->add_flag("--no-shrink", flags->no_shrink, "report the first failing case as it is");
   c->add_flag("--no-regression", flags->no_regression, "do not replay fixtures/regression first");
