@@ -141,7 +141,8 @@ class Worker {
     if (!poisoned_ && trial != trials.end() && trial->second.outputs_so_far() != nullptr)
       record.actual = trial->second.outputs_so_far()->cpu();
     try {
-      record.reference = shared.reference();
+      // The second tier where there is one: what is kept should be narrow.
+      record.reference = shared.reference(std::min<size_t>(1, shared.tiers() - 1));
     } catch (const NoOracle&) {  // the record says so by having none
     } catch (const OracleFailure&) {
     }
@@ -157,6 +158,7 @@ class Worker {
 
 int run_worker(const WorkerOptions& options, const RecordStore& store) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setpgid(0, 0);  // so that the parent can end what a kernel forks, too
   signal(SIGINT, SIG_IGN);  // an interrupt goes to the parent, which ends its workers
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);

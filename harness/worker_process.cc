@@ -86,7 +86,7 @@ struct WorkerProcess::Impl {
   ~Impl() { end(); }
 
   void start();
-  /// Kills the process if it still runs; its wait status.
+  /// Kills the process if it still runs, and all that it started; its wait status.
   int end();
   void send(const Job& job);
   Wait read_line(std::string& line, steady_clock::time_point deadline);
@@ -121,6 +121,7 @@ int WorkerProcess::Impl::end() {
   events.reset();
   if (!child.valid()) return 0;
   std::error_code ignored;
+  kill(-child.id(), SIGKILL);  // with what a kernel forked: a worker leads a process group of its own
   if (child.running(ignored)) child.terminate(ignored);
   child.wait(ignored);
   const int status = child.native_exit_code();
