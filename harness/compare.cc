@@ -9,97 +9,13 @@
 #include "harness/element.h"
 #include "harness/error.h"
 #include "harness/float_format.h"
+#include "harness/judge_element.h"
 #include "harness/reference.h"
 
 namespace attest {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-/// Ascending. The worst element is the first with the highest rank and, within it, the largest headroom.
-enum class Rank : uint8_t { kNone, kVacuous, kPass, kUndecided, kFail };
-
-struct Judged {
-  Rank rank = Rank::kNone;
-  double error = 0, bound = 0, headroom = 0;
-};
-
-/// Everything one pass over the elements needs; all pointers are contiguous and on the CPU.
-struct Subject {
-  const double* value;
-  const double* radius;
-  const double* trivial;  // null: unknown
-  const double* bound;    // null: computed from the element
-  Tolerance tolerance;
-  Dtype dtype;
-  double vacuity_floor;  // c least subnormals; without it, v all zeros would be vacuous
-};
-
-double ratio(double error, double bound) { return error == 0.0 ? 0.0 : bound == 0.0 ? kInf : error / bound; }
-
-/// An infinity passes where the reference is the same infinity, or lies in the last binade and a value within the bound of
-/// it rounds to infinity.
-Judged judge_non_finite(double actual, double expected, double bound, bool vacuous, Dtype dtype) {
-  const bool same_side = std::isinf(actual) && std::signbit(actual) == std::signbit(expected);
-  if (same_side && std::isinf(expected)) return {Rank::kPass};
-  const double threshold = float_format(dtype).overflow_threshold();
-  const double missing = std::max(0.0, threshold - std::fabs(expected));
-  const bool in_last_binade = std::fabs(expected) > threshold / 2;
-  if (same_side && !vacuous && in_last_binade && missing <= bound)
-    return {Rank::kPass, missing, bound, ratio(missing, bound)};
-  return {Rank::kFail, kInf, bound, kInf};
-}
-
-/// Bits equal those of the reference rounded to the output dtype; undecided where the radius leaves more than one choice.
-Judged judge_bits(double actual, double expected, double radius, Dtype dtype) {
-  const auto same = [](double a, double b) { return a == b && std::signbit(a) == std::signbit(b); };
-  const double lo = round_to(radius == 0.0 ? expected : expected - radius, dtype);
-  const double hi = round_to(radius == 0.0 ? expected : expected + radius, dtype);
-  const double error = std::fabs(actual - expected);
-  if (same(lo, hi) && same(actual, lo)) return {Rank::kPass, error};
-  if (!same(lo, hi) && lo <= actual && actual <= hi) return {Rank::kUndecided, error, 0.0, kInf};
-  return {Rank::kFail, error, 0.0, kInf};
-}
-
-/// A vacuous element passes while |actual| ≤ trivial + bound: no value in contract lies beyond.
-Judged judge_vacuous(double actual, double error, double bound, double trivial) {
-  const double limit = trivial + bound;
-  const double size = std::fabs(actual);
-  return {size <= limit ? Rank::kVacuous : Rank::kFail, error, bound, ratio(size, limit)};
-}
-
-double element_bound(const Subject& s, int64_t i, double actual) {
-  if (s.bound != nullptr) return s.bound[i];
-  if (s.tolerance.mode == Tolerance::Mode::kUlps) return s.tolerance.c * ulp(s.value[i], actual, s.dtype);
-  if (s.tolerance.mode == Tolerance::Mode::kElementwise)
-    return s.tolerance.atol + s.tolerance.rtol * std::fabs(s.value[i]);
-  return 0.0;
-}
-
-/// The bound exceeds what is known without computing anything.
-bool is_vacuous(const Subject& s, int64_t i, double bound) {
-  if (s.tolerance.mode != Tolerance::Mode::kForwardError) return false;
-  return std::isinf(bound) || (s.trivial != nullptr && bound > s.trivial[i] + s.vacuity_floor);
-}
-
-/// Negated comparisons: a NaN never passes.
-Judged judge_element(const Subject& s, int64_t i, double actual) {
-  const double expected = s.value[i];
-  if (std::isnan(expected)) throw Error(fmt::format("the reference is NaN at element {}", i));
-  if (std::isinf(expected)) return judge_non_finite(actual, expected, 0.0, false, s.dtype);
-  const double bound = element_bound(s, i, actual), radius = s.radius[i];
-  if (std::isnan(bound) || std::isnan(radius)) throw Error(fmt::format("the reference's bound is NaN at element {}", i));
-  const bool vacuous = is_vacuous(s, i, bound);
-  if (!std::isfinite(actual)) return judge_non_finite(actual, expected, bound, vacuous, s.dtype);
-  if (s.tolerance.mode == Tolerance::Mode::kBitwise) return judge_bits(actual, expected, radius, s.dtype);
-  const double error = std::fabs(actual - expected);
-  if (vacuous) return judge_vacuous(actual, error, bound, s.trivial == nullptr ? kInf : s.trivial[i]);
-  const double headroom = ratio(error, bound);
-  if (std::isinf(bound)) return {Rank::kUndecided, error, bound, headroom};
-  if (error + radius <= bound) return {Rank::kPass, error, bound, headroom};
-  if (!(error - radius <= bound)) return {Rank::kFail, error, bound, headroom};
-  return {Rank::kUndecided, error, bound, headroom};
-}
 
 struct Tally {
   Judged worst;
@@ -128,16 +44,6 @@ Tally tally_elements(const at::Tensor& actual, const Subject& s) {
     case Dtype::kFloat32: break;
   }
   return tally_as<float>(actual, s);
-}
-
-/// n times the largest error of the baseline, never under what rounding to the output dtype costs: no kernel can do better.
-/// Infinite when the baseline itself is not finite, and then nothing is decided.
-at::Tensor baseline_bound(const at::Tensor& baseline, const ReferenceQuantity& reference, double n, Dtype dtype) {
-  const FloatFormat format = float_format(dtype);
-  const at::Tensor finite = reference.value.isfinite();
-  const at::Tensor error = (baseline.to(at::kCPU, at::kDouble) - reference.value).abs().masked_fill(~finite, 0.0);
-  const at::Tensor rounding = reference.value.abs() * format.unit_roundoff() + 0.5 * format.smallest_subnormal();
-  return (rounding + n * error.max()).nan_to_num(kInf, kInf, kInf).contiguous();
 }
 
 at::Tensor bounds(const ReferenceQuantity& reference, const Tolerance& tolerance, const ErrorUnits& units,
@@ -194,6 +100,14 @@ bool is_output_type(at::ScalarType t) { return t == at::kHalf || t == at::kBFloa
 
 }  // namespace
 
+at::Tensor baseline_bound(const at::Tensor& baseline, const ReferenceQuantity& reference, double n, Dtype dtype) {
+  const FloatFormat format = float_format(dtype);
+  const at::Tensor finite = reference.value.isfinite();
+  const at::Tensor error = (baseline.to(at::kCPU, at::kDouble) - reference.value).abs().masked_fill(~finite, 0.0);
+  const at::Tensor rounding = reference.value.abs() * format.unit_roundoff() + 0.5 * format.smallest_subnormal();
+  return (rounding + n * error.max()).nan_to_num(kInf, kInf, kInf).contiguous();
+}
+
 Comparison compare(const at::Tensor& actual, const ReferenceQuantity& reference, const Tolerance& tolerance,
                    const ErrorUnits& units, const at::Tensor* baseline) {
   if (!reference.value.defined() || !reference.radius.defined()) throw Error("the reference does not hold this quantity");
@@ -202,10 +116,12 @@ Comparison compare(const at::Tensor& actual, const ReferenceQuantity& reference,
     return failed(fmt::format("actual has dtype {}, which no output has", at::toString(actual.scalar_type())));
   const at::Tensor a = actual.to(at::kCPU).contiguous();
   const at::Tensor value = reference.value.contiguous(), radius = reference.radius.contiguous();
+  const at::Tensor low = reference.low.defined() ? reference.low.contiguous() : reference.low;
   const at::Tensor trivial = reference.trivial.defined() ? reference.trivial.contiguous() : reference.trivial;
   const at::Tensor bound = bounds(reference, tolerance, units, a, baseline);
   const Dtype dtype = dtype_of(a.scalar_type());
   const Subject subject{.value = value.const_data_ptr<double>(),
+                        .low = low.defined() ? low.const_data_ptr<double>() : nullptr,
                         .radius = radius.const_data_ptr<double>(),
                         .trivial = trivial.defined() ? trivial.const_data_ptr<double>() : nullptr,
                         .bound = bound.defined() ? bound.const_data_ptr<double>() : nullptr,

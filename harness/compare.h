@@ -50,6 +50,10 @@ double ulp(double reference, double actual, Dtype dtype);
 Comparison compare(const at::Tensor& actual, const ReferenceQuantity& reference, const Tolerance& tolerance,
                    const ErrorUnits& units, const at::Tensor* baseline = nullptr);
 
+/// What kTimesBaseline allows, float64 and shaped as the reference: n times the largest error of the baseline, never under
+/// what rounding to `dtype` costs, which no kernel can avoid. Infinite when the baseline is not finite: nothing is decided.
+at::Tensor baseline_bound(const at::Tensor& baseline, const ReferenceQuantity& reference, double n, Dtype dtype);
+
 /// Shape, dtype and bit pattern; +0 ≠ −0; NaNs equal whatever their payload. NaN fails unless `nan_may_equal`
 /// (purity: the same run twice).
 Comparison compare_bitwise(const at::Tensor& actual, const at::Tensor& expected, bool nan_may_equal = false);

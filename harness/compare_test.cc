@@ -73,7 +73,7 @@ TEST(Compare, never_accepts_nan_or_a_stray_infinity_however_wide_the_bound) {
   for (Dtype dtype : kDtypes)
     for (const Tolerance& t : {forward_error(1e300), forward_error(kInf), elementwise(kInf, 0), ulps(1e300), bitwise()})
       for (double actual : {kNaN, kInf, -kInf})
-        for (double radius : {0.0, kInf}) {
+        for (double radius : {0.0, 100.0}) {
           const Comparison c = compare(output_of({0.0, actual}, dtype), reference_of({0.0, 1.0}, radius), t, kUnits);
           EXPECT_EQ(c.outcome, Outcome::kFail) << to_string(t) << " " << actual;
           EXPECT_EQ(c.index, std::vector<int64_t>{1});
@@ -99,6 +99,43 @@ TEST(Compare, is_undecided_exactly_while_the_radius_straddles_the_bound) {
   EXPECT_EQ(compare_one(0.75, 0.0, t, 0.375).outcome, Outcome::kUndecided);
   EXPECT_EQ(compare_one(1.25, 0.0, t, 0.25).outcome, Outcome::kUndecided);
   EXPECT_EQ(compare_one(1.25, 0.0, t, 0.125).outcome, Outcome::kFail);
+}
+
+TEST(Compare, the_low_part_of_the_reference_decides_where_the_high_part_cannot) {
+  ReferenceQuantity r = reference_of({1.0});
+  const double spacing = 0x1p-52;
+  r.low = at::full({1}, -spacing / 4, at::kDouble);
+  const auto outcome = [&](double atol) { return compare(output_of({0.5}), r, elementwise(atol, 0), kUnits).outcome; };
+  EXPECT_EQ(outcome(0.5), Outcome::kPass);
+  EXPECT_EQ(outcome(0.5 - spacing / 8), Outcome::kPass);
+  EXPECT_EQ(outcome(0.5 - spacing / 2), Outcome::kFail);
+  r.low.neg_();
+  EXPECT_EQ(outcome(0.5), Outcome::kFail);
+  r.radius.fill_(spacing / 4);
+  EXPECT_EQ(outcome(0.5), Outcome::kUndecided);
+}
+
+TEST(Compare, a_sum_of_error_and_radius_that_rounding_hides_is_still_too_large) {
+  const Tolerance t = elementwise(1.0, 0.0);
+  EXPECT_EQ(compare_one(1.0, 0.0, t, 0.0).outcome, Outcome::kPass);
+  EXPECT_EQ(compare_one(1.0, 0.0, t, 0x1p-80).outcome, Outcome::kUndecided);
+}
+
+TEST(Compare, bits_are_undecided_only_where_the_bracket_rounds_to_two_numbers) {
+  ReferenceQuantity r = reference_of({1.0 + 0x1p-24});  // a tie of fp32
+  const auto outcome = [&](double actual) { return compare(output_of({actual}), r, bitwise(), kUnits).outcome; };
+  EXPECT_EQ(outcome(1.0), Outcome::kPass);
+  r.low = at::full({1}, 0x1p-80, at::kDouble);
+  EXPECT_EQ(outcome(1.0), Outcome::kUndecided);  // high + low is rounded outwards: from the tie to a double beyond it
+  r.radius.fill_(0x1p-40);
+  EXPECT_EQ(outcome(1.0), Outcome::kUndecided);
+  EXPECT_EQ(outcome(1.0 + 0x1p-22), Outcome::kFail);
+}
+
+TEST(Compare, an_infinity_is_undecided_while_the_radius_reaches_the_last_binade) {
+  EXPECT_EQ(compare_one(kInf, 1.0, ulps(1), kInf).outcome, Outcome::kUndecided);
+  EXPECT_EQ(compare_one(kInf, 1.0, ulps(1), 1e30).outcome, Outcome::kFail);
+  EXPECT_EQ(compare_one(kNaN, 1.0, ulps(1), kInf).outcome, Outcome::kFail);
 }
 
 TEST(Compare, forward_error_is_c_times_the_sum_of_units_and_terms_and_output_rounding) {

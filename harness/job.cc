@@ -1,5 +1,6 @@
 #include "harness/job.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "harness/error.h"
@@ -19,6 +20,8 @@ TimeShare& TimeShare::operator+=(const TimeShare& o) {
   oracle += o.oracle;
   kernel += o.kernel;
   harness += o.harness;
+  references.resize(std::max(references.size(), o.references.size()));
+  for (size_t tier = 0; tier < o.references.size(); ++tier) references[tier] += o.references[tier];
   return *this;
 }
 
@@ -45,10 +48,11 @@ void from_json(const json& j, Source& source) {
 }
 
 void to_json(json& j, const TimeShare& t) {
-  j = json{{"oracle_ms", t.oracle}, {"kernel_ms", t.kernel}, {"harness_ms", t.harness}};
+  j = json{{"oracle_ms", t.oracle}, {"kernel_ms", t.kernel}, {"harness_ms", t.harness}, {"references", t.references}};
 }
 void from_json(const json& j, TimeShare& t) {
-  t = {j.at("oracle_ms").get<double>(), j.at("kernel_ms").get<double>(), j.at("harness_ms").get<double>()};
+  t = {j.at("oracle_ms").get<double>(), j.at("kernel_ms").get<double>(), j.at("harness_ms").get<double>(),
+       j.value("references", std::vector<int64_t>())};
 }
 
 std::string encode(const Job& job) { return json{{"source", job.source}, {"cells", job.cells}, {"record", job.record}}.dump(); }

@@ -37,6 +37,7 @@ struct Job {
 /// Milliseconds spent, by part.
 struct TimeShare {
   double oracle = 0, kernel = 0, harness = 0;
+  std::vector<int64_t> references;  // how many were evaluated at each tier of the oracle
   TimeShare& operator+=(const TimeShare& o);
 };
 

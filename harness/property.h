@@ -20,7 +20,7 @@ class Trial {
   virtual const KernelVariant& variant() const = 0;
   virtual const Inputs& inputs() const = 0;            // on the variant's device
   virtual const Outputs& outputs() = 0;                // variant().run(inputs()), run once
-  virtual const Reference& reference() = 0;            // one per case, shared by all variants
+  virtual const Reference& reference() = 0;            // of the tier at hand; one per case, shared by all variants
   virtual const Outputs& baseline() = 0;               // the op's cpu.fixed_order, for times_baseline contracts
   /// Runs the variant on other inputs made from these, and waits for the device.
   virtual Outputs run(const Inputs& inputs) = 0;

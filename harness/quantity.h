@@ -17,4 +17,7 @@ inline std::string_view quantity_name(Op op, Quantity q) {
   return q == Quantity::kLse && op == Op::kStickBreaking ? "rem" : name_of(q);
 }
 
+/// dk and dv: one element for each key, summed over the queries and the heads of a group.
+inline bool sums_over_queries(Quantity q) { return q == Quantity::kDk || q == Quantity::kDv; }
+
 }  // namespace attest

@@ -8,18 +8,19 @@
 
 namespace attest {
 
-/// All tensors are float64, contiguous, on the CPU, shaped as the quantity. The true value lies within value ± radius;
-/// the radius covers the rounding of the exact value to float64.
+/// All tensors are float64, contiguous, on the CPU, shaped as the quantity. The true value lies within value + low ± radius,
+/// a proven bound; |low| is at most half a spacing of value.
 struct ReferenceQuantity {
   at::Tensor value;
   at::Tensor radius;
   at::Tensor terms;    // [kNumErrorSources, *shape], see ErrorSource; ≥ 0
   at::Tensor trivial;  // a bound on |value| known without computing it (max|v| for out): a larger bound says nothing
+  at::Tensor low;      // undefined: 0
 };
 
 struct Reference {
   std::array<ReferenceQuantity, enum_size<Quantity>()> quantities;
-  std::string oracle;  // its name
+  std::string oracle;  // its name, and the tier where it has several
 
   ReferenceQuantity& operator[](Quantity q) { return quantities[static_cast<size_t>(q)]; }
   const ReferenceQuantity& operator[](Quantity q) const { return quantities[static_cast<size_t>(q)]; }

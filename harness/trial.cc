@@ -73,21 +73,33 @@ const Inputs& SharedCase::inputs(Device device) {
   return *cuda_;
 }
 
-const Reference& SharedCase::reference() {
-  if (reference_) return *reference_;
-  std::string why;
-  const Oracle* oracle = affordable_oracle(cpu_.problem, why);
-  if (oracle == nullptr) throw NoOracle("no oracle affords this case (" + why + ")");
+size_t SharedCase::tiers() {
+  if (oracle_ == nullptr) {
+    std::string why;
+    oracle_ = affordable_oracle(cpu_.problem, why);
+    if (oracle_ == nullptr) throw NoOracle("no oracle affords this case (" + why + ")");
+    references_.resize(oracle_->tiers.size());
+    time_.references.resize(oracle_->tiers.size());
+  }
+  return references_.size();
+}
+
+const Reference& SharedCase::reference(size_t tier) {
+  if (tier >= tiers()) throw OracleFailure(fmt::format("{} has no tier {}", oracle_->name, tier));
+  std::optional<Reference>& reference = references_[tier];
+  if (reference) return *reference;
   announce_(Event::Kind::kOracle);
   Stopwatch watch(time_.oracle);
   try {
-    reference_ = oracle->evaluate(cpu_);
+    reference = oracle_->evaluate(cpu_, tier);
   } catch (const std::exception& e) {
-    throw OracleFailure(oracle->name + " failed: " + e.what());
+    throw OracleFailure(fmt::format("{} ({}) failed: {}", oracle_->name, oracle_->tiers[tier], first_line(e.what())));
   }
-  reference_->oracle = oracle->name;
+  reference->oracle = oracle_->name;
+  if (references_.size() > 1) reference->oracle += fmt::format(" ({})", oracle_->tiers[tier]);
+  ++time_.references[tier];
   announce_(Event::Kind::kKernel);
-  return *reference_;
+  return *reference;
 }
 
 const Outputs& SharedCase::baseline() {
@@ -108,6 +120,12 @@ Outputs SharedCase::run(const KernelVariant& variant, const Inputs& inputs) {
 const Outputs& CaseTrial::outputs() {
   if (!outputs_) outputs_ = shared_.run(variant_, inputs());
   return *outputs_;
+}
+
+bool CaseTrial::refine() {
+  if (tier_ + 1 >= shared_.tiers()) return false;
+  ++tier_;
+  return true;
 }
 
 EnumSet<Quantity> CaseTrial::quantities() const {
@@ -134,6 +152,8 @@ Verdict judge_cell(CaseTrial& trial, SharedCase& shared, const Property& propert
     if (auto why = outside(trial, shared, property)) return failed(Status::kUnsupported, *why);
     if (trial.quantities().empty()) return failed(Status::kUnsupported, "the variant gives nothing that this law judges here");
     verdict = property.check(trial);
+    while (verdict.status == Status::kUndecided && trial.refine()) verdict = property.check(trial);
+    if (verdict.status == Status::kUndecided) verdict.sentence += fmt::format("; {}: {}", trial.oracle().name, trial.oracle().limit);
   } catch (const NoOracle& e) {
     return failed(Status::kUnsupported, e.what());
   } catch (const OracleFailure& e) {

@@ -32,7 +32,10 @@ class SharedCase {
   SharedCase(Inputs cpu_inputs, std::optional<Case> made_by, std::function<void(Event::Kind)> announce);
 
   const Inputs& inputs(Device device);
-  const Reference& reference();
+  /// Of the oracle's tier `tier`; evaluated once. Throws NoOracle when no oracle affords the case.
+  const Reference& reference(size_t tier);
+  size_t tiers();  // of that oracle
+  const Oracle& oracle() { return tiers(), *oracle_; }
   const Outputs& baseline();
   const std::optional<Case>& made_by() const { return made_by_; }
   Outputs run(const KernelVariant& variant, const Inputs& inputs);
@@ -43,7 +46,8 @@ class SharedCase {
   std::optional<Inputs> cuda_;
   std::optional<Case> made_by_;
   std::function<void(Event::Kind)> announce_;
-  std::optional<Reference> reference_;
+  const Oracle* oracle_ = nullptr;
+  std::vector<std::optional<Reference>> references_;  // by tier
   std::optional<Outputs> baseline_;
   TimeShare time_;
 };
@@ -52,11 +56,15 @@ class CaseTrial : public Trial {
  public:
   CaseTrial(SharedCase& shared, const KernelVariant& variant) : shared_(shared), variant_(variant) {}
 
-  void judge_for(const Property& property) { property_ = &property; }
+  /// From the oracle's cheapest tier on.
+  void judge_for(const Property& property) { property_ = &property, tier_ = 0; }
+  /// Goes to the oracle's next tier; false when there is none.
+  bool refine();
+  const Oracle& oracle() { return shared_.oracle(); }
   const KernelVariant& variant() const override { return variant_; }
   const Inputs& inputs() const override { return shared_.inputs(variant_.device); }
   const Outputs& outputs() override;
-  const Reference& reference() override { return shared_.reference(); }
+  const Reference& reference() override { return shared_.reference(tier_); }
   const Outputs& baseline() override { return shared_.baseline(); }
   Outputs run(const Inputs& inputs) override { return shared_.run(variant_, inputs); }
   EnumSet<Quantity> quantities() const override;
@@ -67,13 +75,16 @@ class CaseTrial : public Trial {
   SharedCase& shared_;
   const KernelVariant& variant_;
   const Property* property_ = nullptr;
+  size_t tier_ = 0;
   std::optional<Outputs> outputs_;
 };
 
 /// Waits for the device; throws LaunchError with the CUDA text when its context is broken.
 void synchronize(Device device);
 
-/// Judges one cell: domains, refusal, the law, promises, known failures; turns what the kernel throws into a verdict.
+/// Judges one cell: domains, refusal, the law, promises, known failures; turns what the kernel throws into a verdict. While
+/// the reference's radius leaves the verdict undecided, the law is judged again with the oracle's next tier (Ziv's strategy:
+/// A. Ziv, ACM TOMS 17(3), 1991).
 Verdict judge_cell(CaseTrial& trial, SharedCase& shared, const Property& property);
 
 }  // namespace attest

@@ -111,7 +111,7 @@ void backward(Row& row) {
   }
 }
 
-Reference evaluate_softmax(const Inputs& inputs) {
+Reference evaluate_softmax(const Inputs& inputs, size_t) {
   return evaluate(inputs, {.oracle = "softmax.definition", .no_key_lse = -std::numeric_limits<double>::infinity(),
                            .forward = forward, .backward = backward});
 }
@@ -120,6 +120,7 @@ const Register<Oracle> registered{{
     .name = "softmax.definition",
     .summary = "softmax attention from its definition, 192 bits",
     .domain = {.ops = {Op::kSoftmax}, .max_work = int64_t{1} << 18},
+    .tiers = {"192 bits"},
     .evaluate = evaluate_softmax,
 }};
 

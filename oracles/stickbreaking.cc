@@ -77,7 +77,7 @@ void backward(Row& row) {
   }
 }
 
-Reference evaluate_stickbreaking(const Inputs& inputs) {
+Reference evaluate_stickbreaking(const Inputs& inputs, size_t) {
   return evaluate(inputs,
                   {.oracle = "stickbreaking.definition", .no_key_lse = 1, .forward = forward, .backward = backward});
 }
@@ -86,6 +86,7 @@ const Register<Oracle> registered{{
     .name = "stickbreaking.definition",
     .summary = "stick-breaking attention from its definition, in product form, 192 bits",
     .domain = {.ops = {Op::kStickBreaking}, .max_work = int64_t{1} << 18},
+    .tiers = {"192 bits"},
     .evaluate = evaluate_stickbreaking,
 }};
 

@@ -14,7 +14,7 @@ namespace attest {
 
 inline Reference reference_of(const Inputs& in) {
   const bool softmax = in.problem.op == Op::kSoftmax;
-  return Registry<Oracle>::instance().find(softmax ? "softmax.definition" : "stickbreaking.definition")->evaluate(in);
+  return Registry<Oracle>::instance().find(softmax ? "softmax.definition" : "stickbreaking.definition")->evaluate(in, 0);
 }
 
 /// Normal numbers in the problem's dtype, q times `gain`; with dout and dlse.

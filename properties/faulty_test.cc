@@ -16,7 +16,7 @@ class OracleTrial : public FakeTrial {
  public:
   using FakeTrial::FakeTrial;
   const Reference& reference() override {
-    if (!certified_) certified_ = oracle_of(inputs().problem.op).evaluate(inputs());
+    if (!certified_) certified_ = oracle_of(inputs().problem.op).evaluate(inputs(), 0);
     return *certified_;
   }
 

@@ -54,8 +54,6 @@ std::vector<Trimmed> trim(const Inputs& in, const at::Tensor& padded, int64_t b)
   return parts;
 }
 
-bool sums_over_queries(Quantity q) { return q == Quantity::kDk || q == Quantity::kDv; }
-
 /// What `t`, shaped as the whole's quantity after `lead` more dimensions, holds for the trimmed part.
 at::Tensor part_of(const Trimmed& trimmed, Quantity q, const at::Tensor& t, int64_t lead = 0) {
   const AttentionProblem& p = trimmed.inputs.problem;
@@ -68,7 +66,8 @@ ReferenceQuantity part_of(const Trimmed& trimmed, Quantity q, const ReferenceQua
   return {.value = part_of(trimmed, q, r.value),
           .radius = part_of(trimmed, q, r.radius),
           .terms = part_of(trimmed, q, r.terms, 1),
-          .trivial = part_of(trimmed, q, r.trivial)};
+          .trivial = part_of(trimmed, q, r.trivial),
+          .low = r.low.defined() ? part_of(trimmed, q, r.low) : r.low};
 }
 
 Tolerance doubled(Tolerance t) {
@@ -88,6 +87,7 @@ Comparison compare_quantity(Trial& trial, const Trimmed& trimmed, Quantity q, co
     return compare(actual, expected, tolerance, units, &baseline);
   }
   expected.value = part_of(trimmed, q, whole).to(at::kDouble);
+  expected.low = at::Tensor();
   expected.radius = at::zeros_like(expected.value);
   return compare(actual, expected, doubled(tolerance), units);
 }

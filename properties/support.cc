@@ -70,13 +70,6 @@ at::Tensor ulps_of(const at::Tensor& value, Dtype dtype) {
   return out;
 }
 
-/// As compare() has it: n times the baseline's largest error, and what rounding to the output costs.
-at::Tensor times_error_of(const at::Tensor& baseline, const ReferenceQuantity& reference, double n, Dtype dtype) {
-  const FloatFormat format = float_format(dtype);
-  const at::Tensor error = (baseline.to(at::kCPU, at::kDouble) - reference.value).abs();
-  return reference.value.abs() * format.unit_roundoff() + (0.5 * format.smallest_subnormal() + n * error.max());
-}
-
 }  // namespace
 
 at::Tensor allowed_error(const ReferenceQuantity& reference, const Tolerance& tolerance, const ErrorUnits& units,
@@ -86,7 +79,7 @@ at::Tensor allowed_error(const ReferenceQuantity& reference, const Tolerance& to
     case Tolerance::Mode::kBitwise: return at::zeros_like(reference.value);
     case Tolerance::Mode::kElementwise: return reference.value.abs() * tolerance.rtol + tolerance.atol;
     case Tolerance::Mode::kUlps: return ulps_of(reference.value.contiguous(), dtype_of(type)) * tolerance.c;
-    case Tolerance::Mode::kTimesBaseline: return times_error_of(baseline, reference, tolerance.c, dtype_of(type));
+    case Tolerance::Mode::kTimesBaseline: return baseline_bound(baseline, reference, tolerance.c, dtype_of(type));
   }
   return at::zeros_like(reference.value);
 }

@@ -114,6 +114,22 @@ std::string counterexample_text(const CellResult& cell) {
   return text;
 }
 
+std::string effort_text(const CampaignResult& result) {
+  const TimeShare& time = result.time;
+  const double total = std::max(1e-9, time.oracle + time.kernel + time.harness);
+  std::string text = fmt::format("{} cases in {:.1f} s; time in oracle {:.0f} %, kernels {:.0f} %, harness {:.0f} %; seed {}\n",
+                                 result.cases, result.seconds, 100 * time.oracle / total, 100 * time.kernel / total,
+                                 100 * time.harness / total, result.provenance.contains("seed") ? result.provenance.at("seed") : "?");
+  int64_t references = 0;
+  for (int64_t n : time.references) references += n;
+  if (references == 0) return text;
+  text += fmt::format("oracle: {} references, {:.0f} per second and core", references, 1000 * references / std::max(1e-9, time.oracle));
+  for (size_t tier = 1; tier < time.references.size(); ++tier)
+    text += fmt::format("{} {:.2g} % to tier {}", tier == 1 ? "; escalated" : ",",
+                        100.0 * static_cast<double>(time.references[tier]) / std::max<int64_t>(1, time.references[0]), tier);
+  return text + "\n";
+}
+
 std::string conclusion(const CampaignResult& result) {
   std::map<Status, int64_t> count;
   for (const CellResult& c : result.cells) ++count[c.status];

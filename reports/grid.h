@@ -30,6 +30,10 @@ std::string comparison_text(const Comparison& c);
 /// The block that describes a counterexample (DESIGN §6), several lines.
 std::string counterexample_text(const CellResult& cell);
 
+/// How long it took and where: oracle, kernels, harness; how fast the oracle was and how often a verdict needed its next
+/// tier. Two lines.
+std::string effort_text(const CampaignResult& result);
+
 /// "1 kernel is wrong", "all passed", …, with counts; and the exit code that goes with it.
 std::string conclusion(const CampaignResult& result);
 int exit_code(const CampaignResult& result);

@@ -82,7 +82,7 @@ std::string markdown_report(const CampaignResult& result) {
   text += contracts(result) + details(result);
   text += "## How it was made\n\n";
   for (const auto& [key, value] : result.provenance) text += fmt::format("- {}: {}\n", key, value);
-  return text + fmt::format("- cases: {}\n- seconds: {:.1f}\n", result.cases, result.seconds);
+  return text + "\n" + effort_text(result);
 }
 
 }  // namespace attest

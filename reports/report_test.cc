@@ -69,7 +69,7 @@ CampaignResult example() {
   r.provenance = {{"seed", "7"}, {"attest", "0.1.0"}, {"libtorch", "2.11.0"}};
   r.cases = 400;
   r.seconds = 12.5;
-  r.time = {500, 300, 200};
+  r.time = {500, 300, 200, {400, 6, 1}};
   return r;
 }
 

@@ -44,11 +44,7 @@ std::string text_report(const CampaignResult& result) {
     if (is_failure(c.status) || c.status == Status::kHarnessError || c.status == Status::kUndecided)
       text += counterexample_text(c) + "\n";
   if (!needing_gpu.empty()) text += fmt::format("Unsupported here (no GPU): {}\n", fmt::join(needing_gpu, ", "));
-  const double total = std::max(1e-9, result.time.oracle + result.time.kernel + result.time.harness);
-  text += fmt::format("{} cases in {:.1f} s; time in oracle {:.0f} %, kernels {:.0f} %, harness {:.0f} %; seed {}\n",
-                      result.cases, result.seconds, 100 * result.time.oracle / total, 100 * result.time.kernel / total,
-                      100 * result.time.harness / total, result.provenance.contains("seed") ? result.provenance.at("seed") : "?");
-  return text + conclusion(result) + "\n";
+  return text + effort_text(result) + conclusion(result) + "\n";
 }
 
 }  // namespace attest

@@ -52,7 +52,8 @@ const Register<Oracle> registered{{
     .name = "NAME.definition",
     .summary = "one line",
     .domain = {.ops = {Op::kSoftmax}, .max_work = int64_t{1} << 18},
-    .evaluate = [](const Inputs& inputs) {
+    .tiers = {"192 bits"},
+    .evaluate = [](const Inputs& inputs, size_t) {
       return evaluate(inputs, {.oracle = "NAME.definition", .no_key_lse = -std::numeric_limits<double>::infinity(),
                                .forward = forward, .backward = backward});
     },
