@@ -17,8 +17,15 @@ foreach(script launcher_test check_layers check_layers_test results_table_test)
   set_tests_properties(${script} PROPERTIES TIMEOUT 120)
 endforeach()
 
-# What newcomers copy is compiled, so that it cannot rot; it is linked into nothing.
+# What newcomers copy is compiled, so that it cannot rot: into libraries that the tests give to --load, or into nothing.
+foreach(skeleton operator variant)
+  add_library(skeleton_${skeleton} MODULE "${PROJECT_SOURCE_DIR}/tools/skeleton/${skeleton}.cc")
+  target_link_libraries(skeleton_${skeleton} PRIVATE attest_options)
+  add_dependencies(attest_tests skeleton_${skeleton})
+  target_compile_definitions(attest_tests PRIVATE SKELETON_${skeleton}="$<TARGET_FILE:skeleton_${skeleton}>")
+endforeach()
 file(GLOB skeletons CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/skeleton/*.cc")
+list(FILTER skeletons EXCLUDE REGEX "/(operator|variant)\\.cc$")
 add_library(attest_skeleton OBJECT ${skeletons})
 target_precompile_headers(attest_skeleton REUSE_FROM attest_harness)
 target_link_libraries(attest_skeleton PRIVATE attest_options)
