@@ -84,24 +84,73 @@ TEST(Program, a_seed_gives_the_same_report_whatever_the_number_of_jobs) {
   EXPECT_EQ(comparable(one), comparable(two));
 }
 
-TEST(Program, a_killed_run_is_resumed_to_the_report_it_would_have_given) {
-  const std::string whole = fresh_folder() + "-whole", killed = fresh_folder() + "-killed";
+class Stopped : public ::testing::TestWithParam<int> {};
+
+TEST_P(Stopped, run_is_resumed_to_the_report_it_would_have_given) {
+  const std::string whole = fresh_folder() + "-whole", stopped = fresh_folder() + "-stopped";
   std::filesystem::remove_all(whole);
-  std::filesystem::remove_all(killed);
+  std::filesystem::remove_all(stopped);
   attest_program(small_run(whole, {"--jobs", "2"}));
-  bp::child child(bp::exe = std::string(ATTEST_PROGRAM), bp::args = small_run(killed, {"--jobs", "2"}),
+  bp::child child(bp::exe = std::string(ATTEST_PROGRAM), bp::args = small_run(stopped, {"--jobs", "2"}),
                   (bp::std_out & bp::std_err) > bp::null);
   const auto journal = [&] {
-    std::ifstream file(killed + "/journal.jsonl");
+    std::ifstream file(stopped + "/journal.jsonl");
     return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
   };
   for (int i = 0; i < 3000 && journal() < 12; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  kill(child.id(), SIGKILL);
+  kill(child.id(), GetParam());
   child.wait();
   ASSERT_GE(journal(), 12);
-  ASSERT_FALSE(std::filesystem::exists(killed + "/report.json")) << "it was too fast to be killed";
-  EXPECT_EQ(attest_program({"run", "--resume", killed, "--jobs", "2"}).exit_code, code(ExitCode::kKernelWrong));
-  EXPECT_EQ(comparable(whole), comparable(killed));
+  // An interrupt still leaves a report of what was found, a kill none.
+  ASSERT_EQ(std::filesystem::exists(stopped + "/report.json"), GetParam() == SIGINT) << "was it too fast to be killed?";
+  if (GetParam() == SIGINT) ASSERT_LT(read_report(stopped).cases, read_report(whole).cases) << "it was too fast to be interrupted";
+  EXPECT_EQ(attest_program({"run", "--resume", stopped, "--jobs", "2"}).exit_code, code(ExitCode::kKernelWrong));
+  EXPECT_EQ(comparable(whole), comparable(stopped));
+}
+INSTANTIATE_TEST_SUITE_P(Each, Stopped, ::testing::Values(SIGINT, SIGKILL),
+                         [](const auto& info) { return info.param == SIGINT ? "interrupted" : "killed"; });
+
+TEST(Program, a_budget_ends_a_run_that_has_judged_cases) {
+  const std::string out = fresh_folder();
+  const ProgramRun run = attest_program({"run", "--variant", "softmax.cpu.fixed_order", "--property", "returns", "--budget", "1s",
+                                         "--seed", "1", "--jobs", "1", "--no-regression", "--out", out});
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  const CampaignResult result = read_report(out);
+  EXPECT_GT(result.cases, 0);
+  EXPECT_EQ(result.cells.front().passed, result.cases);
+}
+
+TEST(Program, a_library_brings_a_torch_operator) {
+  const std::string out = fresh_folder();
+  const ProgramRun run = attest_program({"run", "--load", SKELETON_operator, "--variant", "torch:mine::attention", "--property",
+                                         "returns", "--property", "agrees_with_oracle.*", "--cases", "20", "--seed", "1",
+                                         "--no-regression", "--out", out});
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  const CampaignResult result = read_report(out);
+  ASSERT_EQ(result.cells.size(), 3U);
+  for (const CellResult& cell : result.cells) EXPECT_GT(cell.passed, 0) << cell.cell.property << run.output;
+}
+
+TEST(Program, a_library_brings_a_variant) {
+  const std::string out = fresh_folder();
+  const ProgramRun run = attest_program({"run", "--load", SKELETON_variant, "--variant", "softmax.cpu.NAME", "--property",
+                                         "agrees_with_oracle.forward", "--cases", "20", "--seed", "1", "--no-regression", "--out", out});
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  ASSERT_EQ(read_report(out).cells.size(), 1U);
+  EXPECT_GT(read_report(out).cells.front().passed, 0) << run.output;
+}
+
+TEST(Program, a_run_replays_the_regression_fixtures_first) {
+  const std::string out = fresh_folder();
+  const ProgramRun run = attest_program({"run", "--variant", "softmax.cpu.fixed_order", "--variant", "faulty.softmax.top_left_causal",
+                                         "--property", "agrees_with_oracle.forward", "--cases", "1", "--seed", "1", "--out", out});
+  EXPECT_EQ(run.exit_code, code(ExitCode::kKernelWrong)) << run.output;
+  const CampaignResult result = read_report(out);
+  ASSERT_EQ(result.cells.size(), 2U);
+  const CellResult& faulty = result.cells.front();
+  EXPECT_NE(faulty.found.fixture.find("fixtures/regression/"), std::string::npos) << to_string(faulty.found);
+  EXPECT_EQ(result.cells.back().status, Status::kPass) << result.cells.back().sentence;
+  EXPECT_GT(result.cells.back().passed, 10);
 }
 
 TEST(Program, a_case_outside_every_domain_is_nothing_ran) {
