@@ -1,0 +1,208 @@
+#include "oracles/certified/prepare.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <new>
+#include <string>
+
+#include "harness/error.h"
+
+namespace attest::certified {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+struct Measure {
+  double norm = 0, span = 0;
+  bool narrow = true;  // no element has more significant bits than promised
+};
+
+/// `bits`: significant bits of an element. The lowest bit of a row is that of its smallest element, or higher.
+Measure measure_row(const double* x, int64_t n, int bits) {
+  double squares[4] = {};
+  uint64_t smallest = UINT64_MAX, tails = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t pattern = std::bit_cast<uint64_t>(x[i]) & INT64_MAX;
+    squares[i % 4] += x[i] * x[i];
+    smallest = std::min(smallest, pattern - 1);  // 0 becomes the largest
+    tails |= pattern;
+  }
+  Measure m;
+  m.norm = std::sqrt((squares[0] + squares[1]) + (squares[2] + squares[3])) * (1 + 0x1p-30);
+  m.narrow = (tails & ((uint64_t{1} << (53 - bits)) - 1)) == 0;
+  if (m.norm > 0 && std::isfinite(m.norm)) m.span = std::ldexp(m.norm, bits - 1 - std::ilogb(std::bit_cast<double>(smallest + 1)));
+  return m;
+}
+
+/// [rows, width] → [padded / 16][rows][16].
+void pack_panels(const double* rows, int64_t count, int64_t width, double* to) {
+  for (int64_t begin = 0; begin < width; begin += kPanel)
+    for (int64_t r = 0; r < count; ++r, to += kPanel)
+      for (int64_t n = 0; n < kPanel; ++n) to[n] = begin + n < width ? rows[r * width + begin + n] : 0;
+}
+/// [rows, width] → [rows / 16][width][16].
+void pack_columns(const double* rows, int64_t count, int64_t width, double* to) {
+  for (int64_t begin = 0; begin < count; begin += kPanel)
+    for (int64_t d = 0; d < width; ++d, to += kPanel)
+      for (int64_t n = 0; n < kPanel; ++n) to[n] = rows[(begin + n) * width + d];
+}
+
+}  // namespace
+
+void Arena::Free::operator()(double* p) const { ::operator delete[](p, kAlignment); }
+double* Arena::take(int64_t count) {
+  auto* p = static_cast<double*>(::operator new[](static_cast<size_t>(std::max<int64_t>(count, 1)) * sizeof(double), kAlignment));
+  parts_.emplace_back(p);
+  return p;
+}
+double* Arena::take_zeros(int64_t count) {
+  double* p = take(count);
+  std::fill_n(p, count, 0.0);
+  return p;
+}
+
+Preparation::Preparation(const GroupProblem& problem, GroupReference& reference) : problem_(problem) {
+  work_.op = problem.op;
+  work_.scale = problem.softmax_scale;
+  work_.backward = problem.backward();
+  work_.out = &reference;
+  find_keys();
+  find_rows();
+  work_.k = keys_side(problem.k, problem.head_dim, "k");
+  work_.v = keys_side(problem.v, problem.head_dim_v, "v");
+  work_.q = queries_side(problem.q, problem.head_dim, "q");
+  if (!work_.backward) return;
+  work_.dout = queries_side(problem.dout, problem.head_dim_v, "dout");
+  for (const auto& [sum, side] : {std::pair{&work_.dk, &work_.k}, std::pair{&work_.dv, &work_.v}})
+    *sum = {arena_.take_zeros(work_.keys_padded * side->padded), arena_.take_zeros(work_.keys_padded * side->padded),
+            arena_.take_zeros(work_.keys_padded * side->padded), nullptr};
+}
+
+// Keys that no query may look at are left out: those that do not exist, and those beyond the reach of the last query.
+void Preparation::find_keys() {
+  const int64_t reach = problem_.n_q == 0 ? 0 : std::min(problem_.n_kv, problem_.keys_in_reach(problem_.n_q - 1));
+  for (int64_t j = 0; j < reach; ++j)
+    if (problem_.keep == nullptr || problem_.keep[j] != 0) key_from_.push_back(j);
+  work_.keys = static_cast<int64_t>(key_from_.size());
+  work_.keys_padded = round_up(work_.keys, 8);
+}
+
+void Preparation::find_rows() {
+  work_.rows = problem_.rows();
+  work_.block_rows = work_.rows <= 16 ? 16 : 32;
+  work_.rows_padded = round_up(work_.rows, work_.block_rows);
+  double *count = arena_.take_zeros(work_.rows_padded), *dlse = arena_.take_zeros(work_.rows_padded);
+  row_from_.assign(work_.rows_padded, -1);
+  for (int64_t row = 0; row < work_.rows; ++row) {
+    const int64_t reach = problem_.keys_in_reach(row % problem_.n_q);
+    count[row] = static_cast<double>(std::lower_bound(key_from_.begin(), key_from_.end(), reach) - key_from_.begin());
+    if (count[row] == 0) continue;
+    row_from_[row] = row;
+    if (!problem_.backward() || problem_.dlse == nullptr) continue;
+    dlse[row] = problem_.dlse[row];
+    if (!std::isfinite(dlse[row])) throw UsageError("dlse or drem holds NaN or infinity in a row with visible keys");
+  }
+  work_.count = count;
+  work_.dlse = dlse;
+  work_.key_index = key_from_.data();
+}
+
+void Preparation::measure(Side& side, const std::vector<int64_t>& from, int64_t tile, const char* name) {
+  const auto rows = static_cast<int64_t>(from.size());
+  double *norms = arena_.take_zeros(rows), *spans = arena_.take_zeros(rows / tile + 1), *sums = arena_.take_zeros(side.padded);
+  for (int64_t r = 0; r < rows; ++r) {
+    if (from[r] < 0) continue;
+    const double* x = side.rows + r * side.width;
+    const Measure m = measure_row(x, side.width, problem_.significand_bits);
+    if (!std::isfinite(m.norm)) throw UsageError(std::string(name) + " holds NaN or infinity in row " + std::to_string(from[r]));
+    if (!m.narrow) throw UsageError(std::string(name) + " holds a number of more bits than its dtype has");
+    norms[r] = m.norm;
+    spans[r / tile] = std::max(spans[r / tile], m.span);
+    side.largest_norm = std::max(side.largest_norm, m.norm);
+    for (int64_t d = 0; d < side.width; ++d) sums[d] += std::fabs(x[d]);
+  }
+  side.norms = norms;
+  side.spans = spans;
+  side.sums = sums;
+}
+
+namespace {
+
+double* gather_rows(Arena& arena, const double* source, const std::vector<int64_t>& from, int64_t padded, int64_t width) {
+  double* rows = arena.take(padded * width);
+  for (int64_t r = 0; r < padded; ++r) {
+    const int64_t row = r < static_cast<int64_t>(from.size()) ? from[r] : -1;
+    if (row < 0) std::fill_n(rows + r * width, width, 0.0);
+    else std::copy_n(source + row * width, width, rows + r * width);
+  }
+  return rows;
+}
+
+}  // namespace
+
+Side Preparation::keys_side(const double* source, int64_t width, const char* name) {
+  Side side;
+  side.width = width;
+  side.padded = round_up(width, kPanel);
+  side.rows = gather_rows(arena_, source, key_from_, work_.keys_padded, width);
+  measure(side, key_from_, kKeyTile, name);
+  double* panels = arena_.take(work_.keys_padded * side.padded);
+  pack_panels(side.rows, work_.keys_padded, width, panels);
+  side.panels = panels;
+  return side;
+}
+
+Side Preparation::queries_side(const double* source, int64_t width, const char* name) {
+  Side side;
+  side.width = width;
+  side.padded = round_up(width, kPanel);
+  side.rows = gather_rows(arena_, source, row_from_, work_.rows_padded, width);
+  measure(side, row_from_, work_.block_rows, name);
+  double *panels = arena_.take(work_.rows_padded * side.padded), *columns = arena_.take(work_.rows_padded * width);
+  for (int64_t first = 0; first < work_.rows_padded; first += work_.block_rows) {
+    pack_panels(side.rows + first * width, work_.block_rows, width, panels + first * side.padded);
+    pack_columns(side.rows + first * width, work_.block_rows, width, columns + first * width);
+  }
+  side.panels = panels;
+  side.columns = columns;
+  return side;
+}
+
+Block Preparation::new_block(Tier tier) {
+  const int64_t plane = work_.keys_padded * work_.block_rows;
+  const int64_t sum = work_.block_rows * std::max(work_.k.padded, work_.v.padded);
+  const bool pair = tier == Tier::kDoubleDouble, stick = work_.op == Op::kStickBreaking;
+  const auto low = [&](bool needed) { return pair && needed ? arena_.take(plane) : nullptr; };
+  Block b;
+  b.w_hi = arena_.take(plane);
+  b.w_lo = arena_.take(plane);
+  b.sum_hi = arena_.take(sum);
+  b.sum_lo = arena_.take(sum);
+  b.sum_bound = arena_.take_zeros(sum);
+  b.top = arena_.take_zeros(work_.block_rows);
+  b.rem_hi = arena_.take_zeros(work_.block_rows);
+  b.rem_lo = arena_.take_zeros(work_.block_rows);
+  if (stick) {
+    b.beta_hi = arena_.take(plane);
+    b.rest_hi = arena_.take(plane);
+    b.beta_lo = low(true);
+    b.rest_lo = low(true);
+  }
+  if (!work_.backward) return b;
+  b.dz_hi = arena_.take(plane);
+  b.dz_lo = low(true);
+  b.dz_bound = pair ? arena_.take(plane) : b.w_lo;  // tier 0 needs w_lo for the logits alone
+  return b;
+}
+
+void Preparation::start(Block& b, int64_t index) const {
+  b.first = index * work_.block_rows;
+  const double* count = work_.count + b.first;
+  b.keys = static_cast<int64_t>(*std::max_element(count, count + work_.block_rows));
+  b.keys_padded = round_up(b.keys, 8);
+}
+
+}  // namespace attest::certified

@@ -1,0 +1,46 @@
+// From a problem to the lane kernels' Work: hidden keys left out, rows packed, norms and spans measured.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "oracles/certified/work.h"
+
+namespace attest::certified {
+
+/// Owns doubles, aligned to cache lines, not initialised.
+class Arena {
+ public:
+  double* take(int64_t count);
+  double* take_zeros(int64_t count);
+
+ private:
+  struct Free {
+    void operator()(double* p) const;
+  };
+  std::vector<std::unique_ptr<double[], Free>> parts_;
+};
+
+class Preparation {
+ public:
+  /// Throws UsageError where a visible row holds NaN or infinity, or more bits than `significand_bits`.
+  Preparation(const GroupProblem& problem, GroupReference& reference);
+  const Work& work() const { return work_; }
+
+  Block new_block(Tier tier);
+  void start(Block& block, int64_t index) const;  // the rows it covers, the keys it sees
+
+ private:
+  void find_keys();
+  void find_rows();
+  Side keys_side(const double* source, int64_t width, const char* name);
+  Side queries_side(const double* source, int64_t width, const char* name);
+  void measure(Side& side, const std::vector<int64_t>& from, int64_t tile, const char* name);
+
+  const GroupProblem& problem_;
+  Arena arena_;
+  Work work_;
+  std::vector<int64_t> key_from_, row_from_;  // row of the problem, or −1: zeros
+};
+
+}  // namespace attest::certified

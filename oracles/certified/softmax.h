@@ -1,0 +1,181 @@
+// Softmax on a block of rows: logits → P and lse; dout·v → dz. Lanes are rows. Formulas: oracles/README.md; bounds: README.md.
+#pragma once
+
+#include "oracles/certified/block.h"
+
+namespace attest::certified::ATTEST_LANES_NAMESPACE {
+
+struct Softmax {
+  static constexpr double kNoKey = -kInfinity;
+#ifdef ATTEST_BREAK_BOUND
+  static constexpr double kWeightFloor = kUp * kExpFlush / 2;
+#else
+  static constexpr double kWeightFloor = kUp * kExpFlush;
+#endif
+  static constexpr double kLargestLogit = 0x1p36;  // beyond, the radius is infinite
+
+  template <class Arithmetic>
+  static void weigh(const Work& w, Block& b, double logit_loss);
+  template <class Arithmetic>
+  static void differentiate(const Work& w, Block& b, double dp_loss);
+
+ private:
+  struct Row {  // of one vector of rows
+    V count, max, top;
+    Two sum, inverse;
+  };
+  static void find_maximum(const Work& w, const Block& b, Row* rows);
+  template <class Arithmetic>
+  static void exponentials(const Work& w, const Block& b, Row* rows);
+  template <class Arithmetic>
+  static void write_lse(const Work& w, const Block& b, const Row* rows, const double* sum_error);
+  template <class Arithmetic>
+  static double bound_sums(const Work& w, const Block& b, double logit_loss, const double* max, double* sum_error);
+};
+
+inline void Softmax::find_maximum(const Work& w, const Block& b, Row* rows) {
+  const V scale = all(w.scale);
+  sweep(w.block_rows, b.keys, rows, [&](Row& r, V j, int64_t at) {
+    const V z = scale * load(b.w_hi + at);
+    const I better = (j < r.count) & (z > r.max);
+    r.max = select(better, z, r.max);
+    r.top = select(better, j, r.top);
+  });
+}
+
+/// E_j = e^(z_j − m) and Σ E, where z and z − m are pairs in every arithmetic.
+template <class Arithmetic>
+void Softmax::exponentials(const Work& w, const Block& b, Row* rows) {
+  const V scale = all(w.scale);
+  sweep(w.block_rows, b.keys_padded, rows, [&](Row& r, V j, int64_t at) {
+    const Two z = two_product(load(b.w_hi + at), scale);
+    Two x = {z.h - r.max, zero()};
+    if constexpr (Arithmetic::kBounds) {
+      x = two_sum(z.h, -r.max);
+      x.l = x.l + fma(load(b.w_lo + at), scale, z.l);
+    }
+    const Two e = select(j < r.count, exponential<Arithmetic>(x), Two{zero(), zero()});
+    store<Arithmetic>(b.w_hi, b.w_lo, at, e);
+    r.sum = Arithmetic::accumulate(r.sum, e);
+  });
+}
+
+/// Relative errors of Σ E per row, and the largest of P, or infinity.
+template <class Arithmetic>
+double Softmax::bound_sums(const Work& w, const Block& b, double logit_loss, const double* max, double* sum_error) {
+  const double scale = magnitude(w.scale), keys = static_cast<double>(b.keys);
+  double worst = 0;
+  for (int64_t i = 0; i < w.block_rows; ++i) {
+    sum_error[i] = 0;
+    if (w.count[b.first + i] == 0) continue;
+    const double size = kUp * scale * w.q.norms[b.first + i] * w.k.largest_norm;  // ≥ |z|
+    const double reach = lesser(2 * size, 1 - kExpLowest);                    // ≥ |z − m| where E is not flushed
+    const double argument = 6 * kU * kU * (magnitude(max[i]) + reach) + kUp * logit_loss * size;
+    const double e = kUp * argument + (Arithmetic::kPair ? kExpDoubleDoubleError : kExpDoubleError);
+    sum_error[i] = kUp * (e + keys * (Arithmetic::kAccumulate + kExpFlush));
+    double p = kUp * (e + sum_error[i] + Arithmetic::kRead + Arithmetic::kReciprocal + Arithmetic::kMul);
+    if (!(argument <= 0x1p-6 && p <= 0x1p-8 && magnitude(max[i]) <= kLargestLogit)) p = sum_error[i] = kInfinity;
+    worst = greater(worst, p);
+  }
+  return worst;
+}
+
+template <class Arithmetic>
+void Softmax::write_lse(const Work& w, const Block& b, const Row* rows, const double* sum_error) {
+  const GroupQuantity& to = (*w.out)[Quantity::kLse];
+  double hi[kRowsMax], lo[kRowsMax], radius[kRowsMax];
+  for (int64_t n = 0; n < w.block_rows / kLanes; ++n) {
+    const Two log = log_double_double(rows[n].sum), lse = DoubleDouble::add_double(log, rows[n].max);
+    const V own = all(kLogError) * (all(1.0) + absolute(log.h)) + all(DoubleDouble::kAdd) * absolute(lse.h);
+    V r = all(kUp) * (load(sum_error + n * kLanes) + own) + all(kFloor);
+    if (to.lo == nullptr) r = r + absolute(lse.l);
+    store(hi + n * kLanes, lse.h);
+    store(lo + n * kLanes, lse.l);
+    store(radius + n * kLanes, r);
+  }
+  for (int64_t i = 0; i < smaller(w.block_rows, w.rows - b.first); ++i) {
+    const int64_t at = b.first + i;
+    if (w.count[at] == 0) write_exactly(to, at, 1, kNoKey);
+    else write_one(to, at, hi[i], lo[i], radius[i]);
+  }
+}
+
+template <class Arithmetic>
+void Softmax::weigh(const Work& w, Block& b, double logit_loss) {
+  Row rows[kRowsMax / kLanes];
+  double max[kRowsMax], sum_error[kRowsMax];
+  for (int64_t n = 0; n < w.block_rows / kLanes; ++n)
+    rows[n] = Row{load(w.count + b.first + n * kLanes), all(-kInfinity), zero(), {zero(), zero()}, {zero(), zero()}};
+  find_maximum(w, b, rows);
+  exponentials<Arithmetic>(w, b, rows);
+  for (int64_t n = 0; n < w.block_rows / kLanes; ++n) {
+    store(max + n * kLanes, rows[n].max);
+    store(b.top + n * kLanes, rows[n].top);
+    const I some = rows[n].count > zero();
+    rows[n].inverse = Arithmetic::reciprocal(select(some, rows[n].sum, Two{all(1.0), zero()}));
+  }
+  b.weight_error = bound_sums<Arithmetic>(w, b, logit_loss, max, sum_error);
+  b.weight_step = 0;
+  b.weight_floor = kWeightFloor;
+  write_lse<Arithmetic>(w, b, rows, sum_error);
+  sweep(w.block_rows, b.keys, rows, [&](Row& r, V, int64_t at) {
+    store<Arithmetic>(b.w_hi, b.w_lo, at, Arithmetic::mul(load<Arithmetic>(b.w_hi, b.w_lo, at), r.inverse));
+  });
+}
+
+/// d_j = dP_j − dP_*, s = Σ P d, t = d − s + dlse, dz = P t.
+template <class Arithmetic>
+void Softmax::differentiate(const Work& w, Block& b, double dp_loss) {
+  struct Mean {  // of one vector of rows
+    Two base, sum;
+    V size, count;
+  };
+  struct Shift {
+    Two sum;
+    V dlse, count, constant, floor;
+  };
+  Mean means[kRowsMax / kLanes];
+  Shift shifts[kRowsMax / kLanes];
+  double base_hi[kRowsMax], base_lo[kRowsMax];
+  for (int64_t i = 0; i < w.block_rows; ++i) {
+    const int64_t at = static_cast<int64_t>(b.top[i]) * w.block_rows + i;
+    const bool some = w.count[b.first + i] > 0;
+    base_hi[i] = some ? b.dz_hi[at] : 0;
+    base_lo[i] = some && Arithmetic::kPair ? b.dz_lo[at] : 0;
+  }
+  for (int64_t n = 0; n < w.block_rows / kLanes; ++n)
+    means[n] = {load<Arithmetic>(base_hi, base_lo, n * kLanes), {zero(), zero()}, zero(), load(w.count + b.first + n * kLanes)};
+  sweep(w.block_rows, b.keys, means, [&](Mean& m, V j, int64_t at) {
+    const Two p = load<Arithmetic>(b.w_hi, b.w_lo, at);
+    const Two d = select(j < m.count, Arithmetic::add(load<Arithmetic>(b.dz_hi, b.dz_lo, at), -m.base), Two{zero(), zero()});
+    store<Arithmetic>(b.dz_hi, b.dz_lo, at, d);
+    m.sum = Arithmetic::accumulate(m.sum, Arithmetic::mul(p, d));
+    if constexpr (Arithmetic::kBounds) m.size = fma(p.h, absolute(d.h), m.size);
+  });
+  const double keys = static_cast<double>(b.keys);
+  const double sum_unit = b.weight_error + Arithmetic::kMul + Arithmetic::kAdd + Arithmetic::kRead + keys * Arithmetic::kAccumulate;
+  for (int64_t n = 0; n < w.block_rows / kLanes; ++n) {
+    const int64_t at = b.first + n * kLanes;
+    const V dp = all(w.v.largest_norm) * load(w.dout.norms + at), dlse = load(w.dlse + at), dp_error = all(kUp * dp_loss) * dp;
+    const V s_error = all(kUp * sum_unit) * means[n].size + all(2 * kUp) * dp_error + all(4 * b.weight_floor * keys) * dp;
+    const V s = absolute(means[n].sum.h);
+    shifts[n] = {means[n].sum, dlse, means[n].count,
+                 all(kUp) * (all(2.0) * dp_error + s_error + all(Arithmetic::kAdd) * (all(2.0) * s + absolute(dlse))),
+                 all(kUp * b.weight_floor) * (all(4.0) * dp + absolute(dlse)) + all(kFloor)};
+  }
+  const V relative = all(kUp * (b.weight_error + Arithmetic::kMul + Arithmetic::kMulDouble +
+                                greater(key_sum_error<Arithmetic>(b.keys), row_sum_error<Arithmetic>(w))));
+  sweep(w.block_rows, b.keys_padded, shifts, [&](Shift& s, V j, int64_t at) {
+    const Two p = load<Arithmetic>(b.w_hi, b.w_lo, at), d = load<Arithmetic>(b.dz_hi, b.dz_lo, at);
+    const Two t = Arithmetic::add_double(Arithmetic::add(d, -s.sum), s.dlse);
+    const Two dz = Arithmetic::mul(p, t);
+    store<Arithmetic>(b.dz_hi, b.dz_lo, at, select(j < s.count, dz, Two{zero(), zero()}));
+    if constexpr (Arithmetic::kBounds) {
+      const V constant = fma(all(3 * kUp * Arithmetic::kAdd), absolute(d.h), s.constant);
+      const V bound = fma(p.h, constant, fma(absolute(dz.h), relative, s.floor));
+      store(b.dz_bound + at, select(j < s.count, bound, zero()));
+    }
+  });
+}
+
+}  // namespace attest::certified::ATTEST_LANES_NAMESPACE
