@@ -31,7 +31,7 @@ typedef double Unaligned __attribute__((vector_size(8 * kLanes), aligned(8), may
 
 #define ATTEST_INLINE static inline __attribute__((always_inline))
 
-ATTEST_INLINE V all(double x) { return V{} + x; }
+ATTEST_INLINE V all(double x) { return x - V{}; }  // x − 0 is x, whatever its sign
 ATTEST_INLINE V load(const double* p) { return *reinterpret_cast<const Unaligned*>(p); }
 ATTEST_INLINE void store(double* p, V x) { *reinterpret_cast<Unaligned*>(p) = x; }
 ATTEST_INLINE V select(I where, V a, V b) { return where ? a : b; }

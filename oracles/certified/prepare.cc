@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <new>
 #include <string>
 
 #include "harness/error.h"
 
 namespace attest::certified {
 namespace {
-
-constexpr std::align_val_t kAlignment{64};
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -51,18 +48,6 @@ void pack_columns(const double* rows, int64_t count, int64_t width, double* to) 
 }
 
 }  // namespace
-
-void Arena::Free::operator()(double* p) const { ::operator delete[](p, kAlignment); }
-double* Arena::take(int64_t count) {
-  auto* p = static_cast<double*>(::operator new[](static_cast<size_t>(std::max<int64_t>(count, 1)) * sizeof(double), kAlignment));
-  parts_.emplace_back(p);
-  return p;
-}
-double* Arena::take_zeros(int64_t count) {
-  double* p = take(count);
-  std::fill_n(p, count, 0.0);
-  return p;
-}
 
 Preparation::Preparation(const GroupProblem& problem, GroupReference& reference) : problem_(problem) {
   work_.op = problem.op;

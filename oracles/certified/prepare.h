@@ -1,25 +1,12 @@
 // From a problem to the lane kernels' Work: hidden keys left out, rows packed, norms and spans measured.
 #pragma once
 
-#include <memory>
 #include <vector>
 
+#include "oracles/certified/arena.h"
 #include "oracles/certified/work.h"
 
 namespace attest::certified {
-
-/// Owns doubles, aligned to cache lines, not initialised.
-class Arena {
- public:
-  double* take(int64_t count);
-  double* take_zeros(int64_t count);
-
- private:
-  struct Free {
-    void operator()(double* p) const;
-  };
-  std::vector<std::unique_ptr<double[], Free>> parts_;
-};
 
 class Preparation {
  public:
