@@ -41,6 +41,9 @@ void write_zeros(const GroupQuantity& to, double value) {
   std::fill_n(to.hi, to.elements, value);
   if (to.lo != nullptr) std::fill_n(to.lo, to.elements, 0.0);
   std::fill_n(to.radius, to.elements, 0.0);
+  if (to.terms == nullptr) return;
+  std::fill_n(to.terms, to.elements * static_cast<int64_t>(enum_size<ErrorSource>()), 0.0);
+  std::fill_n(to.trivial, to.elements, std::numeric_limits<double>::infinity());
 }
 
 /// What holds without any visible key: everything that no kernel writes keeps this.

@@ -5,9 +5,8 @@
 //   ATTEST_BREAK_BOUND         the bound on what is flushed to 0 is half of what it must be
 #pragma once
 
-#include "oracles/certified/softmax.h"
-#include "oracles/certified/stickbreaking.h"
-#include "oracles/certified/terms.h"
+#include "oracles/certified/softmax_terms.h"
+#include "oracles/certified/stickbreaking_terms.h"
 
 namespace attest::certified::ATTEST_LANES_NAMESPACE {
 
@@ -23,7 +22,10 @@ void write_rows(const Work& w, const Block& b, const GroupQuantity& to, const Si
 
 template <class Operator, class Arithmetic>
 void rows(const Work& w, Block& b) {
-  Operator::template weigh<Arithmetic>(w, b, dots<Arithmetic>(w, b, w.k, w.q, b.w_hi, Arithmetic::kBounds ? b.w_lo : nullptr));
+  const double logit_loss = dots<Arithmetic>(w, b, w.k, w.q, b.w_hi, Arithmetic::kBounds ? b.w_lo : nullptr);
+  if (w.terms) logit_terms(w, b);
+  Operator::template weigh<Arithmetic>(w, b, logit_loss);
+  if (w.terms) Operator::weight_terms(w, b);
   sum_over_keys<Arithmetic>(w, b, w.v, b.w_hi, b.w_lo);
   const double rounding = key_sum_error<Arithmetic>(b.keys);
   if (Arithmetic::kBounds)
@@ -31,12 +33,14 @@ void rows(const Work& w, Block& b) {
       return kUp * (b.weight_error + b.weight_step * static_cast<double>(b.keys - key) + rounding);
     });
   write_rows<Arithmetic>(w, b, (*w.out)[Quantity::kOut], w.v, 1, b.weight_floor, w.v.sums);
+  if (w.terms) terms_over_keys(w, b, w.v, weight_planes(w, b, false), Quantity::kOut);
   if (!w.backward) return;
   const double dp_loss = dots<Arithmetic>(w, b, w.v, w.dout, b.dz_hi, Arithmetic::kPair ? b.dz_lo : nullptr);
   Operator::template differentiate<Arithmetic>(w, b, dp_loss);
   sum_over_keys<Arithmetic>(w, b, w.k, b.dz_hi, b.dz_lo);
   if (Arithmetic::kBounds) bound_over_keys(w, b, w.k, b.dz_bound, b.sum_bound, [](int64_t) { return 1.0; });
   write_rows<Arithmetic>(w, b, (*w.out)[Quantity::kDq], w.k, w.scale, 0, nullptr);
+  if (w.terms) terms_over_keys(w, b, w.k, dz_planes(w, b), Quantity::kDq);
 }
 
 template <class Arithmetic>
@@ -46,6 +50,10 @@ void keys(const Work& w, const Block& b, int64_t begin, int64_t end) {
     const int64_t stop = smaller(smaller(begin + kKeyTile, end), b.keys_padded);
     sum_over_rows<Arithmetic>(w, b, w.q, w.dk, b.dz_hi, b.dz_lo, begin, stop);
     sum_over_rows<Arithmetic>(w, b, w.dout, w.dv, b.w_hi, b.w_lo, begin, stop);
+    if (w.terms) {
+      terms_over_rows(w, b, w.q, w.dk, dz_planes(w, b), begin, stop);
+      terms_over_rows(w, b, w.dout, w.dv, weight_planes(w, b, true), begin, stop);
+    }
     if (!Arithmetic::kBounds) continue;
     const double factor = kUp * (b.weight_error + b.weight_step * static_cast<double>(b.keys - begin) + rounding);
     bound_over_rows(w, b, w.q, w.dk.bound, b.dz_bound, begin, stop, 1);
@@ -61,6 +69,9 @@ void finish(const Work& w, int64_t begin, int64_t end) {
                       nullptr);
     write<Arithmetic>((*w.out)[Quantity::kDv], to * w.dout.width, w.dout.width, w.dv.hi + v, w.dv.lo + v, w.dv.bound + v, 1,
                       Operator::kWeightFloor, w.dout.sums);
+    if (!w.terms) continue;
+    finish_terms(w, w.q, w.dk, Quantity::kDk, j);
+    finish_terms(w, w.dout, w.dv, Quantity::kDv, j);
   }
 }
 

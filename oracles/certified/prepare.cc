@@ -54,16 +54,61 @@ Preparation::Preparation(const GroupProblem& problem, GroupReference& reference)
   work_.scale = problem.softmax_scale;
   work_.backward = problem.backward();
   work_.out = &reference;
+  work_.terms = reference[Quantity::kOut].terms != nullptr;
   find_keys();
   find_rows();
   work_.k = keys_side(problem.k, problem.head_dim, "k");
   work_.v = keys_side(problem.v, problem.head_dim_v, "v");
   work_.q = queries_side(problem.q, problem.head_dim, "q");
+  if (work_.terms) sum_before(work_.v);
   if (!work_.backward) return;
   work_.dout = queries_side(problem.dout, problem.head_dim_v, "dout");
   for (const auto& [sum, side] : {std::pair{&work_.dk, &work_.k}, std::pair{&work_.dv, &work_.v}})
     *sum = {arena_.take_zeros(work_.keys_padded * side->padded), arena_.take_zeros(work_.keys_padded * side->padded),
-            arena_.take_zeros(work_.keys_padded * side->padded), nullptr};
+            arena_.take_zeros(work_.keys_padded * side->padded)};
+  if (work_.terms) prepare_terms();
+}
+
+// Sums over what is seen: keys before a tile, and rows that see a key.
+void Preparation::prepare_terms() {
+  sum_before(work_.k);
+  double* seen_by = arena_.take_zeros(work_.keys_padded);
+  for (int64_t row = 0; row < work_.rows; ++row)
+    if (work_.count[row] > 0) ++seen_by[static_cast<int64_t>(work_.count[row]) - 1];
+  for (int64_t j = work_.keys - 2; j >= 0; --j) seen_by[j] += seen_by[j + 1];
+  work_.seen_by = seen_by;
+  for (const auto& [sum, side] : {std::pair{&work_.dk, &work_.q}, std::pair{&work_.dv, &work_.dout}}) {
+    sum->terms = arena_.take_zeros(kSumPlanes * work_.keys_padded * side->padded);
+    sum->seen = sum_seen(*side);
+  }
+}
+
+void Preparation::sum_before(Side& side) {
+  const int64_t tiles = work_.keys / kKeyTile + 1;
+  double *sums = arena_.take_zeros(tiles * side.padded), *largest = arena_.take_zeros(tiles * side.padded);
+  for (int64_t t = 1; t < tiles; ++t)
+    for (int64_t d = 0; d < side.width; ++d) {
+      const int64_t at = t * side.padded + d;
+      sums[at] = sums[at - side.padded];
+      largest[at] = largest[at - side.padded];
+      for (int64_t j = (t - 1) * kKeyTile; j < t * kKeyTile; ++j) {
+        sums[at] += std::fabs(side.rows[j * side.width + d]);
+        largest[at] = std::max(largest[at], std::fabs(side.rows[j * side.width + d]));
+      }
+    }
+  side.sums_before = sums;
+  side.largest_before = largest;
+}
+
+const double* Preparation::sum_seen(const Side& side) {
+  double* seen = arena_.take_zeros(work_.keys_padded * side.padded);
+  for (int64_t row = 0; row < work_.rows; ++row) {
+    if (work_.count[row] == 0) continue;
+    double* last = seen + (static_cast<int64_t>(work_.count[row]) - 1) * side.padded;
+    for (int64_t d = 0; d < side.width; ++d) last[d] += std::fabs(side.rows[row * side.width + d]);
+  }
+  for (int64_t at = (work_.keys - 1) * side.padded - 1; at >= 0; --at) seen[at] += seen[at + side.padded];
+  return seen;
 }
 
 // Keys that no query may look at are left out: those that do not exist, and those beyond the reach of the last query.
@@ -168,6 +213,10 @@ Block Preparation::new_block(Tier tier) {
   b.sum_lo = arena_.take(sum);
   b.sum_bound = arena_.take_zeros(sum);
   b.top = arena_.take_zeros(work_.block_rows);
+  b.lse = arena_.take_zeros(work_.block_rows);
+  b.flush = arena_.take_zeros(work_.block_rows);
+  b.rem_dot = arena_.take_zeros(work_.block_rows);
+  b.rem_unit = arena_.take_zeros(work_.block_rows);
   b.rem_hi = arena_.take_zeros(work_.block_rows);
   b.rem_lo = arena_.take_zeros(work_.block_rows);
   if (stick) {
@@ -175,6 +224,10 @@ Block Preparation::new_block(Tier tier) {
     b.rest_hi = arena_.take(plane);
     b.beta_lo = low(true);
     b.rest_lo = low(true);
+  }
+  if (work_.terms) {
+    b.terms = arena_.take(kTermPlanes * plane);
+    b.term_sums = arena_.take(kSumPlanes * sum);
   }
   if (!work_.backward) return b;
   b.dz_hi = arena_.take(plane);

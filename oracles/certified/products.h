@@ -35,9 +35,9 @@ struct InDouble {
   ATTEST_INLINE void step(State& c, V a, V, V b) { c.s = fma(a, b, c.s); }
   ATTEST_INLINE Two total(const State& c) { return {c.s, zero()}; }
 };
-/// The same over absolute values of B.
+/// The same over absolute values.
 struct OfAbsolutes : InDouble {
-  ATTEST_INLINE void step(State& c, V a, V, V b) { c.s = fma(a, absolute(b), c.s); }
+  ATTEST_INLINE void step(State& c, V a, V, V b) { c.s = fma(absolute(a), absolute(b), c.s); }
 };
 /// Products that are exact in double, summed with all rounding errors kept in one double.
 struct Compensated {

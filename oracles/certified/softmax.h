@@ -18,8 +18,10 @@ struct Softmax {
   static void weigh(const Work& w, Block& b, double logit_loss);
   template <class Arithmetic>
   static void differentiate(const Work& w, Block& b, double dp_loss);
+  static void weight_terms(const Work& w, Block& b);
 
  private:
+  static void difference_terms(const Work& w, Block& b, const double* sums);
   struct Row {  // of one vector of rows
     V count, max, top;
     Two sum, inverse;
@@ -92,6 +94,7 @@ void Softmax::write_lse(const Work& w, const Block& b, const Row* rows, const do
     store(hi + n * kLanes, lse.h);
     store(lo + n * kLanes, lse.l);
     store(radius + n * kLanes, r);
+    store(b.lse + n * kLanes, select(rows[n].count > zero(), lse.h, zero()));
   }
   for (int64_t i = 0; i < smaller(w.block_rows, w.rows - b.first); ++i) {
     const int64_t at = b.first + i;
@@ -111,6 +114,7 @@ void Softmax::weigh(const Work& w, Block& b, double logit_loss) {
   for (int64_t n = 0; n < w.block_rows / kLanes; ++n) {
     store(max + n * kLanes, rows[n].max);
     store(b.top + n * kLanes, rows[n].top);
+    store(b.flush + n * kLanes, all(1.0) / larger(rows[n].sum.h, all(0.5)));
     const I some = rows[n].count > zero();
     rows[n].inverse = Arithmetic::reciprocal(select(some, rows[n].sum, Two{all(1.0), zero()}));
   }
@@ -152,6 +156,11 @@ void Softmax::differentiate(const Work& w, Block& b, double dp_loss) {
     m.sum = Arithmetic::accumulate(m.sum, Arithmetic::mul(p, d));
     if constexpr (Arithmetic::kBounds) m.size = fma(p.h, absolute(d.h), m.size);
   });
+  if (w.terms) {
+    double sums[kRowsMax];
+    for (int64_t n = 0; n < w.block_rows / kLanes; ++n) store(sums + n * kLanes, means[n].sum.h);
+    difference_terms(w, b, sums);
+  }
   const double keys = static_cast<double>(b.keys);
   const double sum_unit = b.weight_error + Arithmetic::kMul + Arithmetic::kAdd + Arithmetic::kRead + keys * Arithmetic::kAccumulate;
   for (int64_t n = 0; n < w.block_rows / kLanes; ++n) {

@@ -19,8 +19,10 @@ struct StickBreaking {
   static void weigh(const Work& w, Block& b, double logit_loss);
   template <class Arithmetic>
   static void differentiate(const Work& w, Block& b, double dp_loss);
+  static void weight_terms(const Work& w, Block& b);
 
  private:
+  static void difference_terms(const Work& w, Block& b);
   template <class Arithmetic>
   static double fraction_error(const Work& w, const Block& b, double logit_loss);
   template <class Arithmetic>
@@ -49,6 +51,8 @@ void StickBreaking::write_rem(const Work& w, const Block& b) {
     const double hi = b.rem_hi[i], lo = Arithmetic::kPair ? b.rem_lo[i] : 0, keys = w.count[b.first + i];
     double radius = kUp * keys * b.weight_step * hi + kWeightFloor;
     if (to.lo == nullptr) radius += magnitude(lo);
+    b.lse[i] = hi;
+    b.flush[i] = 1;
     if (keys == 0) write_exactly(to, b.first + i, 1, kNoKey);
     else write_one(to, b.first + i, hi, lo, radius);
   }
@@ -94,6 +98,7 @@ void StickBreaking::differentiate(const Work& w, Block& b, double dp_loss) {
     Two sum;
     V error, count, dp_error, dp_floor, floor;
   };
+  if (w.terms) difference_terms(w, b);
   Far fars[kRowsMax / kLanes];
   const V step = all(kUp * b.weight_step);
   const V product = all(kUp * (b.weight_step + 2 * Arithmetic::kMul + Arithmetic::kAdd + Arithmetic::kRead));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "harness/contract.h"
 #include "oracles/group_problem.h"
 
 namespace attest::certified {
@@ -20,15 +21,24 @@ struct Side {
   const double* norms = nullptr;   // [rows] |row|, rounded up
   const double* spans = nullptr;   // the largest per tile of keys, or per block of queries
   const double* sums = nullptr;    // [padded] Σ over rows of |x|
-  double largest_norm = 0, total_norm = 0;  // total: Σ norms
+  double largest_norm = 0;
   int64_t width = 0, padded = 0;
+  // Only for terms. Keys: [keys / 32 + 1, padded], Σ and max of |x| over the keys before 32 t.
+  const double *sums_before = nullptr, *largest_before = nullptr;
 };
 
 /// A gradient of k or v in the making: [keys_padded, padded].
 struct Sum {
   double *hi = nullptr, *lo = nullptr, *bound = nullptr;
-  double* terms = nullptr;  // [planes, keys_padded, padded]
+  double* terms = nullptr;        // [SumPlane, keys_padded, padded]
+  const double* seen = nullptr;   // [keys_padded, padded] Σ |x| over the rows that see the key
 };
+
+/// Sums of error terms over planes of a block: of dz for dq and dk, of the weights for out and dv.
+enum SumPlane { kOfSize, kOfDotQk, kOfUnit, kOfLse, kOfDotV, kOfSumKv, kOfTrivial, kSumPlanes };
+/// Planes of a block that only the terms need.
+enum TermPlane { kLogit, kLogitDot, kDpDot, kWeightDotQk, kWeightUnit, kWeightLse, kDzDotQk, kDzUnit, kDzLse, kDzDotV, kDzSumKv,
+                 kDzTrivial, kTermPlanes };
 
 /// Only keys that exist are here, numbered anew, and rows see a prefix of them: key j is visible to row i iff j < count[i].
 /// Rows without visible key are zeros. A row is (head of the group, query).
@@ -42,6 +52,7 @@ struct Work {
   const double* count = nullptr;       // [rows_padded]
   const double* dlse = nullptr;        // [rows_padded]
   const int64_t* key_index = nullptr;  // [keys] where a key stands in the problem
+  const double* seen_by = nullptr;     // [keys] rows that see the key; only for terms
   Sum dk, dv;
   GroupReference* out = nullptr;
 
@@ -61,7 +72,10 @@ struct Block {
   double *rem_hi = nullptr, *rem_lo = nullptr;            // stick-breaking: [block_rows] what is left of the stick
   double *beta_hi = nullptr, *beta_lo = nullptr, *rest_hi = nullptr, *rest_lo = nullptr;  // stick-breaking
   double *sum_hi = nullptr, *sum_lo = nullptr, *sum_bound = nullptr;  // [block_rows, padded]
-  double* terms = nullptr;                                            // planes of keys_padded × block_rows, see terms.h
+  double *lse = nullptr, *flush = nullptr;  // [block_rows] lse or rem, and e^(m − lse) or 1
+  double *rem_dot = nullptr, *rem_unit = nullptr;  // stick-breaking: [block_rows] error terms of rem
+  double* terms = nullptr;                  // [TermPlane, keys_padded of the work, block_rows]
+  double* term_sums = nullptr;              // [SumPlane, block_rows, padded]
 };
 
 /// The three kernels of one arithmetic.
