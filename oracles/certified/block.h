@@ -124,7 +124,7 @@ ATTEST_INLINE void write_one(const GroupQuantity& to, int64_t at, double hi, dou
   to.radius[at] = known ? or_infinite(radius) : kInfinity;
 }
 
-/// Writes `count` elements from `at` on: factor · (hi + lo), radius = |factor| · bound + rest + floor · sums.
+/// Writes `count` elements from `at` on: factor · (hi + lo), radius = |factor| · bound + floor · sums, rounded up.
 template <class Arithmetic>
 void write(const GroupQuantity& to, int64_t at, int64_t count, const double* hi, const double* lo, const double* bound,
            double factor, double floor, const double* sums) {
@@ -134,7 +134,7 @@ void write(const GroupQuantity& to, int64_t at, int64_t count, const double* hi,
       const int64_t from = begin + n;
       Two x = Arithmetic::kPair ? two_sum(load(hi + from), load(lo + from)) : Two{load(hi + from), zero()};
       if (factor != 1) x = Arithmetic::mul_double(x, all(factor));
-      V radius = all(kUp * magnitude(factor)) * load(bound + from) + all(kFloor);
+      V radius = all(kUp * magnitude(factor)) * (load(bound + from) + all(kFloor)) + all(kFloor);
       if (sums != nullptr) radius = fma(all(kUp * floor), load(sums + from), radius);
       if (to.lo == nullptr) radius = radius + absolute(x.l);
       store(value[0] + n, x.h);
