@@ -34,7 +34,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("attest {} ({})", kVersion, kCommit));
   app.require_subcommand(1);
   Program program{std::filesystem::read_symlink("/proc/self/exe").string(), 0};
-  for (auto add : {add_run, add_list, add_replay, add_shrink, add_report, add_bench, add_worker}) add(app, program);
+  for (auto add : {add_run, add_list, add_replay, add_shrink, add_report, add_bench, add_audit, add_worker}) add(app, program);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
