@@ -73,7 +73,7 @@ nlohmann::json encoded(const AuditFinding& finding) {
 nlohmann::json encoded(const AuditPlan& plan, const AuditResult& result) {
   nlohmann::json json = {{"format", "attest-audit-1"}, {"version", kVersion},         {"commit", kCommit},
                          {"compiler", kCompiler},      {"machine", machine_provenance()}, {"seed", plan.seed},
-                         {"bits", plan.bits},          {"longest_row", plan.longest_row}, {"cases", result.cases},
+                         {"bits", plan.bits},          {"longest_row", plan.sizes.longest_row}, {"cases", result.cases},
                          {"elements", result.elements}, {"cells", nlohmann::json::array()}, {"findings", nlohmann::json::array()}};
   for (const auto& [key, cell] : result.cells) json["cells"].push_back(encoded(key, cell));
   for (const AuditFinding& finding : result.findings) json["findings"].push_back(encoded(finding));
@@ -124,7 +124,7 @@ void add_audit(CLI::App& app, Program& program) {
   c->add_option("--seed", flags->plan.seed, "of the cases")->capture_default_str();
   c->add_option("--jobs", flags->plan.jobs, "threads")->capture_default_str()->check(CLI::Range(1, 1024));
   c->add_option("--bits", flags->plan.bits, "of the enclosures")->capture_default_str()->check(CLI::Range(1000, 100000));
-  c->add_option("--longest-row", flags->plan.longest_row, "keys of the longest row")
+  c->add_option("--longest-row", flags->plan.sizes.longest_row, "keys of the longest row")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{64}, int64_t{1} << 20));
   c->add_option("--out", flags->out, "JSON file");

@@ -13,7 +13,7 @@ namespace {
 class Audit {
  public:
   Audit(const AuditPlan& plan, const std::function<void(int64_t)>& progress)
-      : plan_(plan), progress_(progress), cases_(audit_cases(plan.elements, plan.seed, plan.longest_row)),
+      : plan_(plan), progress_(progress), cases_(audit_cases(plan.elements, plan.seed, plan.sizes)),
         misses_(cases_.size()) {}
 
   AuditResult run() {

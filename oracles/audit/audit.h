@@ -15,7 +15,7 @@ struct AuditPlan {
   uint64_t seed = 1;
   int jobs = 1;                   // threads; the result is the same for any number
   int bits = 1024;                // of the enclosures
-  int64_t longest_row = 65536;
+  AuditSizes sizes;
   std::vector<AuditTier> tiers;
 };
 

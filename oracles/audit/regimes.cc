@@ -26,7 +26,7 @@ class Draw {
   T of(std::initializer_list<T> choices) {
     return choices.begin()[between(0, static_cast<int64_t>(choices.size()) - 1)];
   }
-  /// 2^e · [1, 2) with e even in [low, high).
+  /// In [2^low, 2^high), its logarithm nearly uniform.
   float magnitude(int64_t low, int64_t high) {
     const int64_t exponent = between(low, high - 1);
     return static_cast<float>(std::ldexp(1.0 + static_cast<double>(between(0, 1023)) / 1024, static_cast<int>(exponent)));
@@ -38,7 +38,7 @@ class Draw {
 };
 
 /// Sizes of a few thousand to some ten thousand elements; scale, group, dtype, causality at random.
-Case any_case(Draw& draw, Op op) {
+Case any_case(Draw& draw, Op op, const AuditSizes& sizes) {
   Case c;
   AttentionProblem& p = c.problem;
   const bool stick = op == Op::kStickBreaking;
@@ -47,8 +47,8 @@ Case any_case(Draw& draw, Op op) {
   p.num_heads_q = draw.coin(4) ? draw.between(2, 3) : 1;
   p.seqlen_q = draw.between(1, 64);
   p.seqlen_kv = draw.coin(4) ? draw.between(1, 96) : draw.between(p.seqlen_q, 96);
-  p.head_dim = draw.of<int64_t>({1, 7, 16, 64, 96, 128, 128, 256});
-  p.head_dim_v = draw.coin(4) ? draw.between(1, 160) : p.head_dim;
+  p.head_dim = std::min(sizes.head_dim, draw.of<int64_t>({1, 7, 16, 64, 96, 128, 128, 256}));
+  p.head_dim_v = draw.coin(4) ? draw.between(1, std::min<int64_t>(sizes.head_dim, 160)) : p.head_dim;
   p.causal = stick || draw.coin();
   p.attend_current = stick && draw.coin();
   p.softmax_scale = draw.coin(8) ? draw.of({-0.3F, 1.0F, 0.1F}) : default_softmax_scale(p.head_dim);
@@ -62,25 +62,39 @@ void set_logits(Case& c, LogitFill fill, float magnitude = 0) {
   c.magnitude = takes_magnitude(fill) ? magnitude : 0;
 }
 
-void set_threshold(Case& c, Draw& draw) {
-  const bool softmax = c.problem.op == Op::kSoftmax;
-  set_logits(c, softmax || draw.coin() ? LogitFill::kSaturated : LogitFill::kNegative,
-             static_cast<float>(softmax ? draw.between(200, 440) : draw.between(8, 60)));
-  c.problem.seqlen_q = draw.between(8, 24);
-  c.problem.seqlen_kv = draw.between(64, 128);
+/// Logits that spread over the threshold; or, where the bound is sharp, one-hot rows that come to lie just below it: e^(z − m) for
+/// softmax, and a product of (1 − β) that halves with every key that is orthogonal to the query.
+void set_threshold(Case& c, Draw& draw, const AuditSizes& sizes) {
+  AttentionProblem& p = c.problem;
+  const bool softmax = p.op == Op::kSoftmax;
+  p.seqlen_q = draw.between(8, 24);
+  p.seqlen_kv = draw.between(64, 128);
+  if (draw.coin()) {
+    set_logits(c, softmax || draw.coin() ? LogitFill::kSaturated : LogitFill::kNegative,
+               static_cast<float>(softmax ? draw.between(200, 440) : draw.between(8, 60)));
+    return;
+  }
+  p.dtype = Dtype::kFloat32;
+  p.num_heads_q = 1;
+  p.head_dim = p.head_dim_v = std::min<int64_t>(sizes.head_dim, 8);
+  p.softmax_scale = 1;
+  const auto fraction = static_cast<float>(draw.between(0, 511)) / 1024;
+  set_logits(c, LogitFill::kOneHot, softmax ? 600 + fraction : static_cast<float>(draw.between(30, 80)) + fraction);
+  p.seqlen_q = softmax ? 1 : 128;
+  p.seqlen_kv = softmax ? draw.between(2, 12) : 128;
 }
 
-void set_long(Case& c, Draw& draw, uint32_t index, int64_t longest_row) {
+void set_long(Case& c, Draw& draw, uint32_t index, const AuditSizes& sizes) {
   AttentionProblem& p = c.problem;
   p.num_heads_q = 1;
   p.head_dim = p.head_dim_v = draw.of<int64_t>({8, 16, 32});
   p.softmax_scale = default_softmax_scale(p.head_dim);
-  const int64_t most = std::min<int64_t>(longest_row, 4096);
+  const int64_t most = std::min<int64_t>(sizes.longest_row, 4096);
   p.seqlen_q = draw.between(1, 12);
   p.seqlen_kv = draw.between(most / 4, most);
   if (index == 0) {
     p.seqlen_q = 1;
-    p.seqlen_kv = longest_row;
+    p.seqlen_kv = sizes.longest_row;
     p.head_dim = p.head_dim_v = 8;
     p.attend_current = p.op == Op::kStickBreaking;
   } else if (draw.coin(3)) {
@@ -92,9 +106,9 @@ void set_long(Case& c, Draw& draw, uint32_t index, int64_t longest_row) {
   if (draw.coin(3)) set_logits(c, LogitFill::kSaturated, draw.magnitude(2, 9));
 }
 
-Case audit_case(Op op, Regime regime, uint32_t index, uint64_t seed, int64_t longest_row) {
+Case audit_case(Op op, Regime regime, uint32_t index, uint64_t seed, const AuditSizes& sizes) {
   Draw draw(seed, op, regime, index);
-  Case c = any_case(draw, op);
+  Case c = any_case(draw, op, sizes);
   const auto any_value = [&] {
     return draw.of({ValueFill::kNormal, ValueFill::kConstant, ValueFill::kOneHot, ValueFill::kCancelling});
   };
@@ -107,7 +121,7 @@ Case audit_case(Op op, Regime regime, uint32_t index, uint64_t seed, int64_t lon
     case Regime::kExtreme:
       set_logits(c, draw.of({LogitFill::kSaturated, LogitFill::kNegative, LogitFill::kOneHot}), draw.magnitude(17, 60));
       break;
-    case Regime::kThreshold: set_threshold(c, draw); break;
+    case Regime::kThreshold: set_threshold(c, draw, sizes); break;
     case Regime::kCancelling:
       set_logits(c, draw.of({LogitFill::kCancelling, LogitFill::kNormal}));
       c.values = ValueFill::kCancelling;
@@ -126,7 +140,7 @@ Case audit_case(Op op, Regime regime, uint32_t index, uint64_t seed, int64_t lon
                            KeyPadding::kLeadingTile});
       set_logits(c, draw.of({LogitFill::kNormal, LogitFill::kSaturated, LogitFill::kCancelling}), draw.magnitude(3, 10));
       break;
-    case Regime::kLong: set_long(c, draw, index, longest_row); break;
+    case Regime::kLong: set_long(c, draw, index, sizes); break;
   }
   return c;
 }
@@ -137,7 +151,7 @@ int64_t elements_of(const AttentionProblem& p) {
   return p.num_heads_q * p.seqlen_q * (p.head_dim + p.head_dim_v + 1) + p.seqlen_kv * (p.head_dim + p.head_dim_v);
 }
 
-std::vector<AuditCase> audit_cases(int64_t elements, uint64_t seed, int64_t longest_row) {
+std::vector<AuditCase> audit_cases(int64_t elements, uint64_t seed, const AuditSizes& sizes) {
   const auto ops = EnumSet<Op>::all().members();
   const auto regimes = EnumSet<Regime>::all().members();
   const int64_t parts = static_cast<int64_t>(ops.size() * regimes.size()), share = (elements + parts - 1) / parts;
@@ -146,7 +160,7 @@ std::vector<AuditCase> audit_cases(int64_t elements, uint64_t seed, int64_t long
     for (const Regime regime : regimes) {
       int64_t had = 0;
       for (uint32_t index = 0; had < share; ++index) {
-        cases.push_back({regime, audit_case(op, regime, index, seed, longest_row)});
+        cases.push_back({regime, audit_case(op, regime, index, seed, sizes)});
         had += elements_of(cases.back().inputs.problem);
       }
     }

@@ -21,9 +21,13 @@ struct AuditCase {
   Case inputs;  // one batch element, one KV head
 };
 
+struct AuditSizes {
+  int64_t longest_row = 65536;  // the first long case of each operator is one query with so many keys
+  int64_t head_dim = 256;       // largest
+};
+
 /// Cases of every regime of every operator, as many as give each its share of `elements`. A function of its arguments alone.
-/// The first long case of each operator is one query with `longest_row` keys.
-std::vector<AuditCase> audit_cases(int64_t elements, uint64_t seed, int64_t longest_row);
+std::vector<AuditCase> audit_cases(int64_t elements, uint64_t seed, const AuditSizes& sizes);
 
 /// Elements of all quantities of a case.
 int64_t elements_of(const AttentionProblem& p);
