@@ -119,6 +119,7 @@ Case audit_case(Op op, Regime regime, uint32_t index, uint64_t seed, const Audit
       c.values = any_value();
       break;
     case Regime::kExtreme:
+      if (c.problem.dtype == Dtype::kFloat16) c.problem.dtype = Dtype::kBFloat16;  // fp16 cannot hold such keys
       set_logits(c, draw.of({LogitFill::kSaturated, LogitFill::kNegative, LogitFill::kOneHot}), draw.magnitude(17, 60));
       break;
     case Regime::kThreshold: set_threshold(c, draw, sizes); break;
