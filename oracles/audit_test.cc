@@ -39,7 +39,8 @@ TEST(Audit, every_true_value_lies_within_the_radius_of_both_tiers) {
   if (!cpu_has_lanes()) GTEST_SKIP() << "this CPU has no AVX2 or no FMA";
   const AuditResult result =
       audit(small_plan({{"double", false, [](const GroupProblem& p, GroupReference& r) { evaluate_double(p, r, 1); }},
-                        {"double-double", true, [](const GroupProblem& p, GroupReference& r) { evaluate_double_double(p, r, 1); }},
+                        {"double-double", true,
+                         [](const GroupProblem& p, GroupReference& r) { evaluate_double_double(p, r, 1); }},
                         {"balls", true, [](const GroupProblem& p, GroupReference& r) { evaluate_balls(p, r, 128); }}}));
   EXPECT_GE(result.elements, 240'000);
   EXPECT_EQ(result.cells.size(), 2U * 3U * 10U * 5U);  // operators, tiers, regimes, quantities

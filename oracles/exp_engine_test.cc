@@ -1,4 +1,5 @@
-// What exp_proof_test.cc proves about a program is true of the engine, since the two agree in every bit; and log, which stands on exp.
+// What exp_proof_test.cc proves about a program is true of the engine, since the two agree in every bit; and log, which stands
+// on exp.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -24,6 +25,9 @@ double uniform(uint32_t index, uint32_t stream) {
   return static_cast<double>((uint64_t{block[0]} << 32 | block[1]) >> 11) * 0x1p-53;
 }
 
+/// Where k turns into k + 1.
+double halfway(double k) { return (k + 0.5) / certified::kStepsPerUnit; }
+
 /// Arguments of every size: whole range, near multiples of ln2/128 where k changes, near 0, and the ends.
 Numbers arguments(uint32_t n) {
   Numbers x(n);
@@ -31,7 +35,7 @@ Numbers arguments(uint32_t n) {
     const double u = uniform(i, 0);
     switch (i % 4) {
       case 0: x.h[i] = 1 - 601 * u; break;
-      case 1: x.h[i] = (std::floor(-110000 * u) + 0.5) / (2 * certified::kStepsPerUnit) * (1 + (uniform(i, 1) - 0.5) * 0x1p-40); break;
+      case 1: x.h[i] = halfway(std::floor(-55400 * u)) * (1 + (uniform(i, 1) - 0.5) * 0x1p-40); break;
       case 2: x.h[i] = std::ldexp(uniform(i, 1) - 0.5, static_cast<int>(-1060 * u)); break;
       default: x.h[i] = i % 8 == 3 ? certified::kExpLowest + 2 * (u - 0.5) : 1 - u * 0x1p-20;
     }
@@ -129,7 +133,8 @@ constexpr double kUnit = 0x1p-53, kMostLog = 43;
 constexpr double kSlack = 1 + 0x1p-30;  // covers the rounding of what follows, sums of positive numbers
 double half_spacing(double size) { return std::ldexp(1.0, std::ilogb(size) - 53); }
 
-/// |log h − y| after a Newton step y + (h e^−y − 1), when it was at most `before`: the step is off by its third term and roundings.
+/// |log h − y| after a Newton step y + (h e^−y − 1), when it was at most `before`: the step is off by what follows its linear
+/// term, and by roundings.
 double after_newton(double before) {
   const double exp_error = std::exp(before) * certified::kExpDoubleError, step = std::expm1(before) + exp_error;
   return kSlack * (std::expm1(before) - before + exp_error + half_spacing(step) + half_spacing(kMostLog));

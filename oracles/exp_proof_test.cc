@@ -1,4 +1,5 @@
-// The claims of oracles/certified/exp_tables.h, proved for every argument: rounding errors as forms, truth as Taylor series in balls.
+// The claims of oracles/certified/exp_tables.h, proved for every argument: rounding errors as forms, truth as Taylor series with
+// balls for coefficients.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -82,8 +83,8 @@ double reduction_error(bool in_double) {
 /// Of a result that is off by `error`, for an argument that is off by `argument`.
 double with_argument(double error, double argument) { return (error + 2 * argument) * (1 + 0x1p-30) + kUnderflow; }
 
-/// Between them all |ρ| ≤ kExpReach. Boxes but the innermost are narrow enough to see that |a| ≥ |b| where fast_two_sum needs it, in
-/// midpoint-radius arithmetic with radii of 30 bits; within 2^-92 the worst that it may lose is small enough.
+/// Between them all |ρ| ≤ kExpReach. Boxes but the innermost are narrow enough to see that |a| ≥ |b| where fast_two_sum needs
+/// it, in midpoint-radius arithmetic with radii of 30 bits; within 2^-92 the worst that it may lose is small enough.
 constexpr double kBoxEnds[] = {0,        0x1p-92, 0x1p-76, 0x1p-60, 0x1p-44, 0x1p-30, 0x1p-20, 0x1p-12,
                                0x1p-9, kExpReach * (1 + 0x1p-40)};
 

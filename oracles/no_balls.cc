@@ -6,8 +6,8 @@
 namespace attest {
 
 std::optional<std::string> balls_unavailable() {
-  return "Attest was built without FLINT, which its rigorous tier needs: install libflint-dev (on Debian 12 libflint-arb-dev too) "
-         "and build again";
+  return "Attest was built without FLINT, which its rigorous tier needs: install libflint-dev (on Debian 12 libflint-arb-dev "
+         "too) and build again";
 }
 
 void evaluate_balls(const GroupProblem&, GroupReference&, int) { throw UsageError(*balls_unavailable()); }

@@ -34,8 +34,8 @@ std::string power(double x) {
 }
 
 std::string table_of(const AuditResult& result) {
-  std::string text = fmt::format("{:<13} {:<13} {:<10} {:<4} {:>10} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9}\n", "op", "tier", "regime",
-                                 "", "elements", "relative", "ulps", "median", "most", "violations", "undecided");
+  std::string text = fmt::format("{:<13} {:<13} {:<10} {:<4} {:>10} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9}\n", "op", "tier",
+                                 "regime", "", "elements", "relative", "ulps", "median", "most", "violations", "undecided");
   for (const auto& [key, cell] : result.cells)
     text += fmt::format("{:<13} {:<13} {:<10} {:<4} {:>10} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9}\n", name_of(key.op), key.tier,
                         name_of(key.regime), quantity_name(key.op, key.quantity), cell.elements, power(cell.worst_relative),
@@ -71,10 +71,18 @@ nlohmann::json encoded(const AuditFinding& finding) {
 }
 
 nlohmann::json encoded(const AuditPlan& plan, const AuditResult& result) {
-  nlohmann::json json = {{"format", "attest-audit-1"}, {"version", kVersion},         {"commit", kCommit},
-                         {"compiler", kCompiler},      {"machine", machine_provenance()}, {"seed", plan.seed},
-                         {"bits", plan.bits},          {"longest_row", plan.sizes.longest_row}, {"cases", result.cases},
-                         {"elements", result.elements}, {"cells", nlohmann::json::array()}, {"findings", nlohmann::json::array()}};
+  nlohmann::json json = {{"format", "attest-audit-1"},
+                         {"version", kVersion},
+                         {"commit", kCommit},
+                         {"compiler", kCompiler},
+                         {"machine", machine_provenance()},
+                         {"seed", plan.seed},
+                         {"bits", plan.bits},
+                         {"longest_row", plan.sizes.longest_row},
+                         {"cases", result.cases},
+                         {"elements", result.elements},
+                         {"cells", nlohmann::json::array()},
+                         {"findings", nlohmann::json::array()}};
   for (const auto& [key, cell] : result.cells) json["cells"].push_back(encoded(key, cell));
   for (const AuditFinding& finding : result.findings) json["findings"].push_back(encoded(finding));
   return json;

@@ -168,7 +168,10 @@ void add_bench(CLI::App& app, Program& program) {
   c->add_option("--device", flags->device, "cuda or cpu")->capture_default_str()->check(CLI::IsMember({"cpu", "cuda"}));
   c->add_option("--load", flags->selection.load, "shared library with Torch operators or variants of your own");
   c->add_option("--out", flags->out, "JSON file (default on a GPU: reports/results/<op>-<gpu>-<date>.json)");
-  c->callback([flags, &program] { program.code = run(*flags); });
+  add_bench_oracles(*c, program);
+  c->callback([flags, c, &program] {
+    if (c->get_subcommands().empty()) program.code = run(*flags);
+  });
 }
 
 }  // namespace attest

@@ -20,7 +20,9 @@ class Draw {
     ++counter_[0];
     return uint64_t{block[0]} << 32 | block[1];
   }
-  int64_t between(int64_t low, int64_t high) { return low + static_cast<int64_t>(word() % static_cast<uint64_t>(high - low + 1)); }
+  int64_t between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(word() % static_cast<uint64_t>(high - low + 1));
+  }
   bool coin(int64_t one_in = 2) { return between(1, one_in) == 1; }
   template <class T>
   T of(std::initializer_list<T> choices) {
@@ -62,8 +64,8 @@ void set_logits(Case& c, LogitFill fill, float magnitude = 0) {
   c.magnitude = takes_magnitude(fill) ? magnitude : 0;
 }
 
-/// Logits that spread over the threshold; or, where the bound is sharp, one-hot rows that come to lie just below it: e^(z − m) for
-/// softmax, and a product of (1 − β) that halves with every key that is orthogonal to the query.
+/// Logits that spread over the threshold; or, where the bound is sharp, one-hot rows that come to lie just below it: e^(z − m)
+/// for softmax, and a product of (1 − β) that halves with every key that is orthogonal to the query.
 void set_threshold(Case& c, Draw& draw, const AuditSizes& sizes) {
   AttentionProblem& p = c.problem;
   const bool softmax = p.op == Op::kSoftmax;

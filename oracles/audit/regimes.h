@@ -9,7 +9,9 @@ namespace attest {
 
 /// kThreshold: logits and products of (1 − β) around the places where an evaluation in double flushes to 0. kLong: rows of
 /// thousands of keys, and columns of thousands of queries. kLarge: v large, dout small. kExtreme: |z| up to 2^60.
-enum class Regime : uint8_t { kNormal, kSaturated, kExtreme, kThreshold, kCancelling, kEqual, kSubnormal, kLarge, kMasked, kLong };
+enum class Regime : uint8_t {
+  kNormal, kSaturated, kExtreme, kThreshold, kCancelling, kEqual, kSubnormal, kLarge, kMasked, kLong
+};
 template <>
 struct EnumNames<Regime> {
   static constexpr std::string_view kNames[] = {"normal", "saturated", "extreme", "threshold", "cancelling",

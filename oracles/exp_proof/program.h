@@ -1,5 +1,5 @@
-// The exp of the certified tiers once more, over a type: doubles give the engine's bits (a test compares them), forms give a proof
-// about them. The order of operations is that of oracles/certified/exp.h.
+// The exp of the certified tiers once more, over a type: doubles give the engine's bits (a test compares them), forms give a
+// proof about them. The order of operations is that of oracles/certified/exp.h.
 #pragma once
 
 #include <algorithm>
