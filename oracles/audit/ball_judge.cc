@@ -57,9 +57,12 @@ double largest(const BallMatrix& values) {
 
 void count(AuditCell& cell, const Judged& judged, double radius, double ulp, double tensor_size) {
   ++cell.elements;
+  if (radius == kInf) {  // nothing was said
+    ++cell.unbounded;
+    return;
+  }
   cell.violations += judged.outside;
   cell.undecided += !judged.outside && !judged.inside;
-  cell.unbounded += radius == kInf;
   cell.exact += !judged.resolved;
   cell.worst_ulps = std::max(cell.worst_ulps, judged.error / ulp);
   if (tensor_size > 0) cell.worst_relative = std::max(cell.worst_relative, judged.error / tensor_size);

@@ -11,7 +11,7 @@ struct AuditCell {
   int64_t elements = 0;
   int64_t violations = 0;  // the true value lies outside the radius, or value or radius is not a number
   int64_t undecided = 0;   // the enclosure of the true value was too wide to tell; none is wanted
-  int64_t unbounded = 0;   // of infinite radius
+  int64_t unbounded = 0;   // of infinite radius, which says nothing; they enter no figure below
   int64_t exact = 0;       // of error 0, or too small for the enclosure of the true value
   double worst_relative = 0;  // to the largest |value| of its tensor
   double worst_ulps = 0;      // of fp32, at the true value
