@@ -93,7 +93,7 @@ GroupReference GroupValues::reference(bool two) {
   for (size_t n = 0; n < of.size(); ++n) {
     if (of[n].hi.empty()) continue;
     reference.of[n] = {of[n].hi.data(), two ? of[n].lo.data() : nullptr, of[n].radius.data()};
-    reference.of[n].elements = static_cast<int64_t>(of[n].hi.size());
+    reference.of[n].elements = reference.of[n].plane = static_cast<int64_t>(of[n].hi.size());
   }
   return reference;
 }

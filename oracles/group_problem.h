@@ -43,9 +43,10 @@ struct GroupQuantity {
   double* hi = nullptr;
   double* lo = nullptr;
   double* radius = nullptr;
-  double* terms = nullptr;    // [ErrorSource (harness/contract.h), elements]; null: not wanted
+  double* terms = nullptr;    // one plane for each ErrorSource (harness/contract.h); null: not wanted
   double* trivial = nullptr;  // with `terms`: a bound on |value| known without computing it
   int64_t elements = 0;
+  int64_t plane = 0;          // from one plane of terms to the next
 };
 
 /// By Quantity: out [group, n_q, head_dim_v], lse or rem [group, n_q], dq like q, dk like k, dv like v. The gradients are
@@ -57,6 +58,8 @@ struct GroupReference {
   const GroupQuantity& operator[](Quantity q) const { return of[static_cast<size_t>(q)]; }
 };
 
+/// The reason the tiers below cannot run on this CPU, or nothing.
+std::optional<std::string> certified_unavailable();
 /// Tier 0, double, and tier 1, double-double. The bits do not depend on `threads` nor on the machine. They throw Error where
 /// the CPU has no FMA or the thread flushes subnormals, UsageError where a visible input is NaN or infinite.
 void evaluate_double(const GroupProblem& problem, GroupReference& reference, int threads);

@@ -33,8 +33,7 @@ const Lanes& lanes_of_this_machine() {
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd"))
     return avx512_lanes();
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2_lanes();
-  throw Error("this CPU has no AVX2 with FMA, which the certified oracles are compiled for; use softmax.definition or "
-              "stickbreaking.definition here");
+  throw Error(*certified_unavailable());
 }
 
 void write_zeros(const GroupQuantity& to, double value) {
@@ -42,7 +41,8 @@ void write_zeros(const GroupQuantity& to, double value) {
   if (to.lo != nullptr) std::fill_n(to.lo, to.elements, 0.0);
   std::fill_n(to.radius, to.elements, 0.0);
   if (to.terms == nullptr) return;
-  std::fill_n(to.terms, to.elements * static_cast<int64_t>(enum_size<ErrorSource>()), 0.0);
+  for (size_t source = 0; source < enum_size<ErrorSource>(); ++source)
+    std::fill_n(to.terms + static_cast<int64_t>(source) * to.plane, to.elements, 0.0);
   std::fill_n(to.trivial, to.elements, std::numeric_limits<double>::infinity());
 }
 
@@ -118,6 +118,11 @@ void evaluate_with(const Lanes& lanes, Tier tier, const GroupProblem& problem, G
 }  // namespace attest::certified
 
 namespace attest {
+
+std::optional<std::string> certified_unavailable() {
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return std::nullopt;
+  return "this CPU has no AVX2 with FMA, which the certified oracles are compiled for";
+}
 
 void evaluate_double(const GroupProblem& problem, GroupReference& reference, int threads) {
   certified::evaluate_with(certified::lanes_of_this_machine(), certified::Tier::kDouble, problem, reference, threads);

@@ -51,7 +51,7 @@ struct TermWriter {
   const GroupQuantity& to;
   int64_t at;
   void operator()(ErrorSource source, double term) const {
-    to.terms[static_cast<int64_t>(source) * to.elements + at] = term;
+    to.terms[static_cast<int64_t>(source) * to.plane + at] = term;
   }
   void trivial(double bound) const { to.trivial[at] = bound > 0 ? bound : kInfinity; }
 };

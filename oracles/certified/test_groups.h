@@ -70,7 +70,7 @@ struct Answer {
     for (size_t n = 0; n < reference.of.size(); ++n) {
       hi[n].assign(elements[n], kUnset);
       lo[n] = radius[n] = hi[n];
-      reference.of[n] = {hi[n].data(), lo[n].data(), radius[n].data(), nullptr, nullptr, elements[n]};
+      reference.of[n] = {hi[n].data(), lo[n].data(), radius[n].data(), nullptr, nullptr, elements[n], elements[n]};
       if (!terms) continue;
       this->terms[n].assign(8 * elements[n], kUnset);
       trivial[n] = hi[n];
