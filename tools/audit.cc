@@ -71,7 +71,7 @@ nlohmann::json encoded(const AuditFinding& finding) {
 }
 
 nlohmann::json encoded(const AuditPlan& plan, const AuditResult& result) {
-  nlohmann::json json = {{"format", "attest-audit-1"},
+  nlohmann::json json = {{"format", "attest audit 1"},
                          {"version", kVersion},
                          {"commit", kCommit},
                          {"compiler", kCompiler},

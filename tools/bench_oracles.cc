@@ -54,7 +54,7 @@ nlohmann::json encoded(const OracleRow& row) {
 }
 
 int run(const OracleBenchFlags& flags) {
-  nlohmann::json json = {{"format", "attest-oracle-bench-1"},
+  nlohmann::json json = {{"format", "attest oracle bench 1"},
                          {"commit", kCommit},
                          {"date", fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)))},
                          {"machine", machine_provenance()},
