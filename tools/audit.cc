@@ -79,6 +79,7 @@ nlohmann::json encoded(const AuditPlan& plan, const AuditResult& result) {
                          {"seed", plan.seed},
                          {"bits", plan.bits},
                          {"longest_row", plan.sizes.longest_row},
+                         {"largest_head_dim", plan.sizes.head_dim},
                          {"cases", result.cases},
                          {"elements", result.elements},
                          {"cells", nlohmann::json::array()},
@@ -135,6 +136,9 @@ void add_audit(CLI::App& app, Program& program) {
   c->add_option("--longest-row", flags->plan.sizes.longest_row, "keys of the longest row")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{64}, int64_t{1} << 20));
+  c->add_option("--head-dim", flags->plan.sizes.head_dim, "the largest")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{256}));
   c->add_option("--out", flags->out, "JSON file");
   c->callback([flags, &program] { program.code = run(*flags); });
 }
