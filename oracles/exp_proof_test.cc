@@ -17,13 +17,10 @@ constexpr double kUnderflow = 0x1p-200;    // relative: a low part of 2^-1075 of
 
 /// 2^(j/64).
 void set_power(arb_ptr power, int j) {
-  arb_set_si(power, j);
-  arb_mul_2exp_si(power, power, -6);
-  arb_ui_pow_ui(power, 2, 0, kBits);
   Ball exponent;
+  const Ball two(2);
   arb_set_si(exponent, j);
   arb_mul_2exp_si(exponent, exponent, -6);
-  Ball two(2);
   arb_pow(power, two, exponent, kBits);
 }
 

@@ -1,3 +1,4 @@
+// The engine with a defect, for audit_test.cc: half the bound of what is flushed to 0.
 #define ATTEST_LANES_NAMESPACE broken_bound
 #define ATTEST_BREAK_BOUND
 #include "oracles/certified/lane_kernels.h"

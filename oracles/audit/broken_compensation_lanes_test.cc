@@ -1,3 +1,4 @@
+// The engine with a defect, for audit_test.cc: the sums of tier 1 forget the rounding error of each addition.
 #define ATTEST_LANES_NAMESPACE broken_compensation
 #define ATTEST_BREAK_COMPENSATION
 #include "oracles/certified/lane_kernels.h"

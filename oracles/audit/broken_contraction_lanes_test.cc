@@ -1,3 +1,4 @@
+// The engine with a defect, for audit_test.cc: multiply and add are fused.
 #define ATTEST_LANES_NAMESPACE broken_contraction
 #define ATTEST_BREAK_CONTRACTION
 #include "oracles/certified/lane_kernels.h"
