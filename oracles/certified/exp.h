@@ -69,7 +69,7 @@ ATTEST_INLINE Two exponential(Two x) {
   return {exp_double(x), zero()};
 }
 
-/// log x for a pair 1/2 ≤ x ≤ 2^60, within kLogError·(1 + log x): three Newton steps in double from the exponent, one in pairs.
+/// log x for a pair 1/2 ≤ x ≤ 2^60, within kLogError·(1 + |log x|): three Newton steps in double from the exponent, one in pairs.
 inline constexpr double kLogError = 2 * kExpDoubleDoubleError;
 ATTEST_INLINE Two log_double_double(Two x) {
   constexpr double kLn2 = 0x1.62e42fefa39efp-1;
