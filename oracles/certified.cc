@@ -1,6 +1,8 @@
 // softmax.certified and stickbreaking.certified: vectorised double, then double-double, then balls of growing precision, each
 // with a proven radius (certified/README.md); a verdict that one leaves open is judged with the next. Unusual: they cost little
 // more than a plain double evaluation, so that lengths need no limit. They promise value + low ± radius for every element.
+#include <ATen/Parallel.h>
+
 #include <cmath>
 
 #include "harness/error.h"
@@ -8,8 +10,6 @@
 #include "harness/reference.h"
 #include "harness/tensors.h"
 #include "oracles/group_problem.h"
-
-#include <ATen/Parallel.h>
 
 namespace attest {
 namespace {
