@@ -1,4 +1,4 @@
-// What both operators share in a block of rows: the dots, the sums over keys and over rows with their bounds, the output.
+// What both operators share in a block of rows: constants of the bounds, passes over the keys, dots.
 #pragma once
 
 #include "oracles/certified/exp.h"
@@ -16,7 +16,7 @@ ATTEST_INLINE double greater(double a, double b) { return a > b ? a : b; }
 ATTEST_INLINE double lesser(double a, double b) { return a < b ? a : b; }
 ATTEST_INLINE double magnitude(double x) { return x < 0 ? -x : x; }
 /// NaN stands for an infinity that met a zero.
-ATTEST_INLINE double or_infinite(double bound, double limit = 0x1.fffffffffffffp1023) { return bound <= limit ? bound : kInfinity; }
+ATTEST_INLINE double or_infinite(double bound) { return bound < kInfinity ? bound : kInfinity; }
 
 /// For each vector of rows: step(state, key, place in a plane) over keys [0, keys), ascending or descending. States of several
 /// vectors are worked side by side, which hides latency and changes no bit.
@@ -58,99 +58,6 @@ double dots(const Work& w, const Block& b, const Side& keys, const Side& queries
     loss = greater(loss, exact + (lo == nullptr ? kU : 0));
   }
   return loss;
-}
-
-/// sum[row, column] = Σ_j plane[j, row] · keys[j, column].
-template <class Arithmetic>
-void sum_over_keys(const Work& w, const Block& b, const Side& keys, const double* hi, const double* lo) {
-  const int64_t rows = w.block_rows;
-  for (int64_t i = 0; i < rows * keys.padded; ++i) b.sum_hi[i] = b.sum_lo[i] = 0;
-  for (int64_t begin = 0; begin < b.keys; begin += kKeyBlock) {
-    const Left left = {hi + begin * rows, (Arithmetic::kPair ? lo : hi) + begin * rows, 1, rows};
-    const Panels right = {keys.panels + begin * kPanel, w.keys_padded * kPanel, keys.padded / kPanel};
-    multiply<ProductOf<Arithmetic>>(left, 0, rows, right, smaller(kKeyBlock, b.keys - begin),
-                 [&](int64_t m, int64_t n, Two x) { add_block<Arithmetic>(b.sum_hi, b.sum_lo, m * keys.padded + n, x); });
-  }
-}
-
-/// bound[row, column] = Σ_j factor(j) · plane[j, row] · |keys[j, column]|, with factor(j) constant on each block of keys.
-template <class Factor>
-void bound_over_keys(const Work& w, const Block& b, const Side& keys, const double* plane, double* bound, const Factor& factor) {
-  const int64_t rows = w.block_rows;
-  for (int64_t i = 0; i < rows * keys.padded; ++i) bound[i] = 0;
-  for (int64_t begin = 0; begin < b.keys; begin += kKeyBlock) {
-    const Left left = {plane + begin * rows, plane + begin * rows, 1, rows};
-    const Panels right = {keys.panels + begin * kPanel, w.keys_padded * kPanel, keys.padded / kPanel};
-    const V f = all(factor(begin));
-    multiply<OfAbsolutes>(left, 0, rows, right, smaller(kKeyBlock, b.keys - begin), [&](int64_t m, int64_t n, Two x) {
-      double* at = bound + m * keys.padded + n;
-      store(at, fma(f, x.h, load(at)));
-    });
-  }
-}
-
-/// target += Σ_i plane[j, i] · queries[i, column] for keys [begin, end), and the bound with `factor`.
-template <class Arithmetic>
-void sum_over_rows(const Work& w, const Block& b, const Side& queries, const Sum& target, const double* hi, const double* lo,
-                   int64_t begin, int64_t end) {
-  const int64_t rows = w.block_rows;
-  const Panels right = {queries.panels + b.first * queries.padded, rows * kPanel, queries.padded / kPanel};
-  multiply<ProductOf<Arithmetic>>({hi, Arithmetic::kPair ? lo : hi, rows, 1}, begin, end, right, rows,
-               [&](int64_t m, int64_t n, Two x) { add_block<Arithmetic>(target.hi, target.lo, m * queries.padded + n, x); });
-}
-ATTEST_INLINE void bound_over_rows(const Work& w, const Block& b, const Side& queries, double* bound, const double* plane,
-                                   int64_t begin, int64_t end, double factor) {
-  const int64_t rows = w.block_rows;
-  const Panels right = {queries.panels + b.first * queries.padded, rows * kPanel, queries.padded / kPanel};
-  multiply<OfAbsolutes>({plane, plane, rows, 1}, begin, end, right, rows, [&](int64_t m, int64_t n, Two x) {
-    double* at = bound + m * queries.padded + n;
-    store(at, fma(all(factor), x.h, load(at)));
-  });
-}
-
-template <class Arithmetic>
-ATTEST_INLINE double key_sum_error(int64_t keys) {
-  return sum_error<Arithmetic>(smaller(kKeyBlock, keys), (keys + kKeyBlock - 1) / kKeyBlock);
-}
-template <class Arithmetic>
-ATTEST_INLINE double row_sum_error(const Work& w) {
-  return sum_error<Arithmetic>(w.block_rows, w.blocks());
-}
-
-ATTEST_INLINE void write_one(const GroupQuantity& to, int64_t at, double hi, double lo, double radius) {
-  const bool known = magnitude(hi) < kInfinity;
-  to.hi[at] = known ? hi : 0;
-  if (to.lo != nullptr) to.lo[at] = known ? lo : 0;
-  to.radius[at] = known ? or_infinite(radius) : kInfinity;
-}
-
-/// Writes `count` elements from `at` on: factor · (hi + lo), radius = |factor| · bound + floor · sums, rounded up.
-template <class Arithmetic>
-void write(const GroupQuantity& to, int64_t at, int64_t count, const double* hi, const double* lo, const double* bound,
-           double factor, double floor, const double* sums) {
-  double value[3][kPanel];
-  for (int64_t begin = 0; begin < count; begin += kPanel) {
-    for (int64_t n = 0; n < kPanel; n += kLanes) {
-      const int64_t from = begin + n;
-      Two x = Arithmetic::kPair ? two_sum(load(hi + from), load(lo + from)) : Two{load(hi + from), zero()};
-      if (factor != 1) x = Arithmetic::mul_double(x, all(factor));
-      V radius = all(kUp * magnitude(factor)) * (load(bound + from) + all(kFloor)) + all(kFloor);
-      if (sums != nullptr) radius = fma(all(kUp * floor), load(sums + from), radius);
-      if (to.lo == nullptr) radius = radius + absolute(x.l);
-      store(value[0] + n, x.h);
-      store(value[1] + n, x.l);
-      store(value[2] + n, radius);
-    }
-    for (int64_t d = 0; d < smaller(kPanel, count - begin); ++d)
-      write_one(to, at + begin + d, value[0][d], value[1][d], value[2][d]);
-  }
-}
-ATTEST_INLINE void write_exactly(const GroupQuantity& to, int64_t at, int64_t count, double x) {
-  for (int64_t n = at; n < at + count; ++n) {
-    to.hi[n] = x;
-    if (to.lo != nullptr) to.lo[n] = 0;
-    to.radius[n] = 0;
-  }
 }
 
 }  // namespace attest::certified::ATTEST_LANES_NAMESPACE

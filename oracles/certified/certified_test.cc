@@ -77,7 +77,8 @@ TEST(Certified, TierZeroLiesWithinBothRadiiOfTierOne) {
       for (size_t n = 0; n < 5; ++n)
         for (size_t i = 0; i < low.hi[n].size(); ++i) {
           if (low.hi[n][i] == high.hi[n][i]) continue;
-          ASSERT_LE(std::fabs((low.hi[n][i] - high.hi[n][i]) + (low.lo[n][i] - high.lo[n][i])), low.radius[n][i] + high.radius[n][i]);
+          const double distance = std::fabs((low.hi[n][i] - high.hi[n][i]) + (low.lo[n][i] - high.lo[n][i]));
+          ASSERT_LE(distance, low.radius[n][i] + high.radius[n][i]);
           ASSERT_LE(high.radius[n][i], low.radius[n][i] + 1e-200);  // what is flushed is the same in both
         }
     }

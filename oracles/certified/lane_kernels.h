@@ -5,6 +5,7 @@
 //   ATTEST_BREAK_BOUND         the bound on what is flushed to 0 is half of what it must be
 #pragma once
 
+#include "oracles/certified/softmax_dz_terms.h"
 #include "oracles/certified/softmax_terms.h"
 #include "oracles/certified/stickbreaking_terms.h"
 
@@ -16,7 +17,8 @@ void write_rows(const Work& w, const Block& b, const GroupQuantity& to, const Si
   for (int64_t i = 0; i < smaller(w.block_rows, w.rows - b.first); ++i) {
     const int64_t row = b.first + i, from = i * side.padded;
     if (w.count[row] == 0) write_exactly(to, row * side.width, side.width, 0);
-    else write<Arithmetic>(to, row * side.width, side.width, b.sum_hi + from, b.sum_lo + from, b.sum_bound + from, factor, floor, sums);
+    else write<Arithmetic>(to, row * side.width, side.width, b.sum_hi + from, b.sum_lo + from, b.sum_bound + from, factor, floor,
+                           sums);
   }
 }
 

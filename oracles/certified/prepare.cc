@@ -30,7 +30,8 @@ Measure measure_row(const double* x, int64_t n, int bits) {
   Measure m;
   m.norm = std::sqrt((squares[0] + squares[1]) + (squares[2] + squares[3])) * (1 + 0x1p-30);
   m.narrow = (tails & ((uint64_t{1} << (53 - bits)) - 1)) == 0;
-  if (m.norm > 0 && std::isfinite(m.norm)) m.span = std::ldexp(m.norm, bits - 1 - std::ilogb(std::bit_cast<double>(smallest + 1)));
+  if (!(m.norm > 0 && std::isfinite(m.norm))) return m;
+  m.span = std::ldexp(m.norm, bits - 1 - std::ilogb(std::bit_cast<double>(smallest + 1)));
   return m;
 }
 

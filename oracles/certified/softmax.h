@@ -1,7 +1,8 @@
-// Softmax on a block of rows: logits → P and lse; dout·v → dz. Lanes are rows. Formulas: oracles/README.md; bounds: README.md.
+// Softmax on a block of rows: logits → P and lse. Lanes are rows. Formulas: oracles/README.md; bounds: README.md.
 #pragma once
 
-#include "oracles/certified/block.h"
+#include "oracles/certified/sums.h"
+#include "oracles/certified/write.h"
 
 namespace attest::certified::ATTEST_LANES_NAMESPACE {
 
@@ -17,20 +18,30 @@ struct Softmax {
   template <class Arithmetic>
   static void weigh(const Work& w, Block& b, double logit_loss);
   template <class Arithmetic>
-  static void differentiate(const Work& w, Block& b, double dp_loss);
+  static void differentiate(const Work& w, Block& b, double dp_loss);  // softmax_backward.h
   static void weight_terms(const Work& w, Block& b);
 
  private:
-  static void difference_terms(const Work& w, Block& b, const double* sums);
   struct Row {  // of one vector of rows
     V count, max, top;
     Two sum, inverse;
+  };
+  struct Shift {  // of one vector of rows: dP_*, s, Σ P|d|, and what bounds dz
+    Two base, sum;
+    V count, dlse, size, constant, floor;
   };
   static void find_maximum(const Work& w, const Block& b, Row* rows);
   template <class Arithmetic>
   static void exponentials(const Work& w, const Block& b, Row* rows);
   template <class Arithmetic>
   static void write_lse(const Work& w, const Block& b, const Row* rows, const double* sum_error);
+  template <class Arithmetic>
+  static void subtract_top(const Work& w, const Block& b, Shift* shifts);
+  template <class Arithmetic>
+  static void bound_shifts(const Work& w, const Block& b, double dp_loss, Shift* shifts);
+  template <class Arithmetic>
+  static void multiply_weights(const Work& w, const Block& b, Shift* shifts);
+  static void difference_terms(const Work& w, Block& b, const Shift* shifts);  // softmax_terms.h
   template <class Arithmetic>
   static double bound_sums(const Work& w, const Block& b, double logit_loss, const double* max, double* sum_error);
 };
@@ -124,66 +135,6 @@ void Softmax::weigh(const Work& w, Block& b, double logit_loss) {
   write_lse<Arithmetic>(w, b, rows, sum_error);
   sweep(w.block_rows, b.keys, rows, [&](Row& r, V, int64_t at) {
     store<Arithmetic>(b.w_hi, b.w_lo, at, Arithmetic::mul(load<Arithmetic>(b.w_hi, b.w_lo, at), r.inverse));
-  });
-}
-
-/// d_j = dP_j − dP_*, s = Σ P d, t = d − s + dlse, dz = P t.
-template <class Arithmetic>
-void Softmax::differentiate(const Work& w, Block& b, double dp_loss) {
-  struct Mean {  // of one vector of rows
-    Two base, sum;
-    V size, count;
-  };
-  struct Shift {
-    Two sum;
-    V dlse, count, constant, floor;
-  };
-  Mean means[kRowsMax / kLanes];
-  Shift shifts[kRowsMax / kLanes];
-  double base_hi[kRowsMax], base_lo[kRowsMax];
-  for (int64_t i = 0; i < w.block_rows; ++i) {
-    const int64_t at = static_cast<int64_t>(b.top[i]) * w.block_rows + i;
-    const bool some = w.count[b.first + i] > 0;
-    base_hi[i] = some ? b.dz_hi[at] : 0;
-    base_lo[i] = some && Arithmetic::kPair ? b.dz_lo[at] : 0;
-  }
-  for (int64_t n = 0; n < w.block_rows / kLanes; ++n)
-    means[n] = {load<Arithmetic>(base_hi, base_lo, n * kLanes), {zero(), zero()}, zero(), load(w.count + b.first + n * kLanes)};
-  sweep(w.block_rows, b.keys, means, [&](Mean& m, V j, int64_t at) {
-    const Two p = load<Arithmetic>(b.w_hi, b.w_lo, at);
-    const Two d = select(j < m.count, Arithmetic::add(load<Arithmetic>(b.dz_hi, b.dz_lo, at), -m.base), Two{zero(), zero()});
-    store<Arithmetic>(b.dz_hi, b.dz_lo, at, d);
-    m.sum = Arithmetic::accumulate(m.sum, Arithmetic::mul(p, d));
-    if constexpr (Arithmetic::kBounds) m.size = fma(p.h, absolute(d.h), m.size);
-  });
-  if (w.terms) {
-    double sums[kRowsMax];
-    for (int64_t n = 0; n < w.block_rows / kLanes; ++n) store(sums + n * kLanes, means[n].sum.h);
-    difference_terms(w, b, sums);
-  }
-  const double keys = static_cast<double>(b.keys);
-  const double sum_unit = b.weight_error + Arithmetic::kMul + Arithmetic::kAdd + Arithmetic::kRead + keys * Arithmetic::kAccumulate;
-  for (int64_t n = 0; n < w.block_rows / kLanes; ++n) {
-    const int64_t at = b.first + n * kLanes;
-    const V dp = all(w.v.largest_norm) * load(w.dout.norms + at), dlse = load(w.dlse + at), dp_error = all(kUp * dp_loss) * dp;
-    const V s_error = all(kUp * sum_unit) * means[n].size + all(2 * kUp) * dp_error + all(4 * b.weight_floor * keys) * dp;
-    const V s = absolute(means[n].sum.h);
-    shifts[n] = {means[n].sum, dlse, means[n].count,
-                 all(kUp) * (all(2.0) * dp_error + s_error + all(Arithmetic::kAdd) * (all(2.0) * s + absolute(dlse))),
-                 all(kUp * b.weight_floor) * (all(4.0) * dp + absolute(dlse)) + all(kFloor)};
-  }
-  const V relative = all(kUp * (b.weight_error + Arithmetic::kMul + Arithmetic::kMulDouble +
-                                greater(key_sum_error<Arithmetic>(b.keys), row_sum_error<Arithmetic>(w))));
-  sweep(w.block_rows, b.keys_padded, shifts, [&](Shift& s, V j, int64_t at) {
-    const Two p = load<Arithmetic>(b.w_hi, b.w_lo, at), d = load<Arithmetic>(b.dz_hi, b.dz_lo, at);
-    const Two t = Arithmetic::add_double(Arithmetic::add(d, -s.sum), s.dlse);
-    const Two dz = Arithmetic::mul(p, t);
-    store<Arithmetic>(b.dz_hi, b.dz_lo, at, select(j < s.count, dz, Two{zero(), zero()}));
-    if constexpr (Arithmetic::kBounds) {
-      const V constant = fma(all(3 * kUp * Arithmetic::kAdd), absolute(d.h), s.constant);
-      const V bound = fma(p.h, constant, fma(absolute(dz.h), relative, s.floor));
-      store(b.dz_bound + at, select(j < s.count, bound, zero()));
-    }
   });
 }
 

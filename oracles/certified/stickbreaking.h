@@ -2,7 +2,8 @@
 // nearly equal numbers: see oracles/README.md; bounds: README.md.
 #pragma once
 
-#include "oracles/certified/block.h"
+#include "oracles/certified/sums.h"
+#include "oracles/certified/write.h"
 
 namespace attest::certified::ATTEST_LANES_NAMESPACE {
 
@@ -108,7 +109,8 @@ void StickBreaking::differentiate(const Work& w, Block& b, double dp_loss) {
     const int64_t at = b.first + n * kLanes;
     const V dlse = load(w.dlse + at), count = load(w.count + at), dp = all(kUp * w.v.largest_norm) * load(w.dout.norms + at);
     const Two sum = Arithmetic::mul_double(load<Arithmetic>(b.rem_hi, b.rem_lo, n * kLanes), dlse);
-    const V error = absolute(sum.h) * (step * count + all(kUp * Arithmetic::kMulDouble)) + all(kUp * b.weight_floor) * absolute(dlse);
+    const V relative = step * count + all(kUp * Arithmetic::kMulDouble);
+    const V error = absolute(sum.h) * relative + all(kUp * b.weight_floor) * absolute(dlse);
     fars[n] = {sum, error, count, all(kUp * dp_loss) * dp, all(2 * b.weight_floor) * dp,
                all(2 * b.weight_floor) * (dp + absolute(dlse)) + all(kFloor)};
   }

@@ -48,14 +48,16 @@ inline void StickBreaking::difference_terms(const Work& w, Block& b) {
   };
   Far fars[kRowsMax / kLanes];
   const double *z = term_plane(w, b, kLogit), *dot = term_plane(w, b, kLogitDot);
-  double *dp_dot = term_plane(w, b, kDpDot), *weight_dot = term_plane(w, b, kWeightDotQk), *weight_unit = term_plane(w, b, kWeightUnit);
+  const double *weight_dot = term_plane(w, b, kWeightDotQk), *weight_unit = term_plane(w, b, kWeightUnit);
+  double* dp_dot = term_plane(w, b, kDpDot);
   absolute_dots(w, b, w.v, w.dout, 1, dp_dot);
   for (int64_t n = 0; n < w.block_rows / kLanes; ++n) {
     const V dlse = load(w.dlse + b.first + n * kLanes), sum = load(b.lse + n * kLanes) * dlse, size = absolute(sum);
     const V unit = absolute(dlse) * load(b.rem_unit + n * kLanes) + size + all(kUnderflow);
     fars[n] = {sum, size, absolute(dlse) * load(b.rem_dot + n * kLanes), zero(), unit, load(w.count + b.first + n * kLanes)};
   }
-  const V logit = all(logit_underflow(w)), value = all(value_underflow(w)), underflow = all(kUnderflow), units = all(kProbabilityUnits);
+  const V logit = all(logit_underflow(w)), value = all(value_underflow(w)), underflow = all(kUnderflow);
+  const V units = all(kProbabilityUnits);
   double *dz_dot = term_plane(w, b, kDzDotQk), *dz_unit = term_plane(w, b, kDzUnit), *dz_v = term_plane(w, b, kDzDotV);
   double *dz_sum = term_plane(w, b, kDzSumKv), *dz_trivial = term_plane(w, b, kDzTrivial);
   sweep(w.block_rows, b.keys_padded, fars, [&](Far& f, V j, int64_t at) {
