@@ -1,0 +1,86 @@
+// Hopper's asynchronous machinery (sm_90a) in C++ words: mbarriers, bulk tensor copies, named barriers, register budgets.
+// PTX ISA 8.0 names each instruction; addresses are of shared memory, 32 bits.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace attest::hopper {
+
+__device__ __forceinline__ uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
+
+/// An mbarrier in shared memory. A phase ends when `arrivals` threads have arrived and the announced bytes have landed.
+struct Barrier {
+  uint32_t address;
+
+  __device__ __forceinline__ void init(int arrivals) const {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address), "r"(arrivals));
+  }
+  __device__ __forceinline__ void arrive() const {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address) : "memory");
+  }
+  __device__ __forceinline__ void arrive_expecting(int bytes) const {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address), "r"(bytes) : "memory");
+  }
+  /// Waits for the end of the phase of this parity. A fresh barrier is in phase 0; "the phase before" (parity 1) has ended.
+  __device__ __forceinline__ void wait(uint32_t parity) const {
+    uint32_t done = 0;
+    while (!done)
+      asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                   : "=r"(done)
+                   : "r"(address), "r"(parity)
+                   : "memory");
+  }
+};
+
+/// Makes initialised barriers visible to the copy engine; a __syncthreads() must follow.
+__device__ __forceinline__ void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+/// A box of a rank-4 tensor (dim, row, head, batch), from the given corner, to shared memory. Outside the tensor: zeros.
+__device__ __forceinline__ void load_box(uint32_t to, const CUtensorMap& map, Barrier full, int dim, int row, int head,
+                                         int batch) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+      "l"(&map), "r"(full.address), "r"(dim), "r"(row), "r"(head), "r"(batch)
+      : "memory");
+}
+
+/// `bytes` (a multiple of 16) of global memory (16-byte aligned) to shared memory.
+__device__ __forceinline__ void load_bytes(uint32_t to, const void* from, int bytes, Barrier full) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
+               "r"(bytes), "r"(full.address)
+               : "memory");
+}
+
+/// Named barriers 1 … 15 of a block: `threads` counts those that sync and those that only arrive.
+__device__ __forceinline__ void named_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void named_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+template <int kRegisters>
+__device__ __forceinline__ void give_up_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+/// 2^x and log2 x by the special-function unit; subnormals count as 0. ex2 within 2 ulp, exact at 0 and −∞.
+__device__ __forceinline__ float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ float log2_fast(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+}  // namespace attest::hopper
