@@ -1,0 +1,93 @@
+// The forward kernel's shared memory, and its producer warp; fused_forward.cu has the contract.
+#pragma once
+
+#include "kernels/softmax/fused_kernels.h"
+
+namespace attest::fused {
+
+template <int kHeadDim>
+struct ForwardShape {
+  static constexpr int kWarpgroups = kHeadDim == 64 ? 3 : 2, kRows = 64 * kWarpgroups, kConsumers = 128 * kWarpgroups;
+  static constexpr int kThreads = kConsumers + 128, kStages = 2;
+  static constexpr int kProducerRegisters = kWarpgroups == 3 ? 32 : 40, kConsumerRegisters = kWarpgroups == 3 ? 160 : 232;
+  static constexpr int kQueryBytes = kRows * kHeadDim * 2, kTileBytes = kKeyTile * kHeadDim * 2,
+                       kTotalBytes = kRows * kHeadDim * 4;
+  static constexpr int kSharedBytes = 1024 + kQueryBytes + 2 * kStages * kTileBytes + kTotalBytes;
+};
+
+template <int kHeadDim>
+struct ForwardShared {
+  using S = ForwardShape<kHeadDim>;
+  uint32_t query, keys, values;
+  float4* totals;
+  hopper::Barrier query_full, query_empty;
+  uint32_t barriers;
+  volatile int* piece;  // what the consumers work on next; −1: nothing. Valid from query_full to query_empty.
+
+  __device__ __forceinline__ ForwardShared(char* memory, uint64_t* barrier_memory, int* piece_memory)
+      : query((hopper::shared_address(memory) + 1023) & ~1023U),
+        keys(query + S::kQueryBytes),
+        values(keys + S::kStages * S::kTileBytes),
+        totals(reinterpret_cast<float4*>(memory + (query - hopper::shared_address(memory)) + S::kQueryBytes +
+                                         2 * S::kStages * S::kTileBytes)),
+        query_full{hopper::shared_address(barrier_memory)},
+        query_empty{query_full.address + 8},
+        barriers(query_full.address + 16),
+        piece(piece_memory) {}
+  __device__ __forceinline__ hopper::Barrier key_full(int stage) const { return {barriers + 8 * stage}; }
+  __device__ __forceinline__ hopper::Barrier key_empty(int stage) const { return {barriers + 8 * (S::kStages + stage)}; }
+  __device__ __forceinline__ hopper::Barrier value_full(int stage) const { return {barriers + 8 * (2 * S::kStages + stage)}; }
+  __device__ __forceinline__ hopper::Barrier value_empty(int stage) const { return {barriers + 8 * (3 * S::kStages + stage)}; }
+  __device__ __forceinline__ void init() const {
+    query_full.init(1);
+    query_empty.init(S::kWarpgroups * 4);
+    for (int stage = 0; stage < S::kStages; ++stage) {
+      key_full(stage).init(1), value_full(stage).init(1);
+      key_empty(stage).init(S::kWarpgroups * 4), value_empty(stage).init(S::kWarpgroups * 4);
+    }
+    hopper::publish_barriers();
+  }
+};
+
+template <int kHeadDim, int kBoxRows>
+__device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap& map, hopper::Barrier full, int row, int head,
+                                          int batch) {
+  full.arrive_expecting(kBoxRows * kHeadDim * 2);
+#pragma unroll
+  for (int half = 0; half < kHeadDim / 64; ++half)
+    hopper::load_box(to + half * kBoxRows * 128, map, full, 64 * half, row, head, batch);
+}
+
+template <int kHeadDim>
+__device__ __forceinline__ void produce_forward(const ForwardArgs& a, const ForwardShared<kHeadDim>& shared) {
+  using S = ForwardShape<kHeadDim>;
+  int tile = 0, pieces = 0;
+  for (int number = blockIdx.x; number < a.work.count; ++pieces) {
+    int next = 0;
+    const Piece piece = piece_of(a.work, number);
+    const int batch = piece.head / a.problem.heads, head = piece.head % a.problem.heads, kv_head = head / a.problem.group;
+    const int tiles = visible_tiles(a.problem, piece.index * S::kRows + S::kRows - 1, kKeyTile);
+    for (int n = tiles - 1; n >= 0; --n, ++tile) {
+      if (n == min(tiles - 1, 1)) next = take_next(a.work);  // late: whoever is free takes it; early: nobody waits for it
+      const int stage = tile % S::kStages;
+      const uint32_t freed = tile / S::kStages % 2 ^ 1;
+      shared.key_empty(stage).wait(freed);
+      load_tile<kHeadDim, kKeyTile>(shared.keys + stage * S::kTileBytes, a.k, shared.key_full(stage), n * kKeyTile, kv_head,
+                                    batch);
+      if (n == tiles - 1) {
+        shared.query_empty.wait(pieces % 2 ^ 1);
+        *shared.piece = number;
+        load_tile<kHeadDim, S::kRows>(shared.query, a.q, shared.query_full, piece.index * S::kRows, head, batch);
+      }
+      shared.value_empty(stage).wait(freed);
+      load_tile<kHeadDim, kKeyTile>(shared.values + stage * S::kTileBytes, a.v, shared.value_full(stage), n * kKeyTile, kv_head,
+                                    batch);
+    }
+    number = next;
+  }
+  shared.query_empty.wait(pieces % 2 ^ 1);
+  *shared.piece = -1;
+  shared.query_full.arrive();
+}
+
+}  // namespace attest::fused

@@ -1,0 +1,38 @@
+// Who a thread is within a warpgroup's accumulators, and what four lanes of a row do together.
+#pragma once
+
+#include "kernels/device/hopper.cuh"
+#include "kernels/device/wgmma.cuh"
+
+namespace attest::fused {
+
+/// The thread's number, read afresh at each call: it costs an instruction, and no register in between.
+__device__ __forceinline__ int thread_in_block() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+/// Of the four lanes that share a row of accumulators, this one; and the first of the thread's rows among a warpgroup's 64.
+__device__ __forceinline__ int lane_in_quad() { return thread_in_block() % 4; }
+__device__ __forceinline__ int row_in_warpgroup() {
+  const int thread = thread_in_block();
+  return thread % 128 / 32 * 16 + thread % 32 / 4;
+}
+
+/// Lane 0 of each warp arrives for it.
+__device__ __forceinline__ void release(hopper::Barrier barrier) {
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) barrier.arrive();
+}
+
+/// Sum over the four lanes that share a row: (0 + 1) + (2 + 3).
+__device__ __forceinline__ float quad_sum(float x) {
+  x += __shfl_xor_sync(~0U, x, 1);
+  return x + __shfl_xor_sync(~0U, x, 2);
+}
+__device__ __forceinline__ float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(~0U, x, 1));
+  return fmaxf(x, __shfl_xor_sync(~0U, x, 2));
+}
+
+}  // namespace attest::fused

@@ -1,0 +1,154 @@
+// Copies of operands, the key-padding mask as bits, tensor maps. See fused_operands.h.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "kernels/device/launch.h"
+#include "kernels/softmax/fused_operands.h"
+
+namespace attest::fused {
+namespace {
+
+constexpr int kThreads = 256;
+
+struct Copy {
+  const uint16_t* from;
+  uint16_t* to;                                 // contiguous, rows of `pitch` elements
+  int64_t batch, head, row, dim;                // strides of `from`
+  int64_t heads, rows, head_dim, pitch, count;  // count: pieces of 8 elements
+  const uint8_t* keep;                          // null: every row is kept
+  int64_t keep_batch, keep_key;
+  uint16_t mask, flip;  // element := element & mask ^ flip
+};
+
+/// One thread copies 8 elements; rows not kept and columns past head_dim become 0.
+__global__ void __launch_bounds__(kThreads) copy_rows(const __grid_constant__ Copy c) {
+  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < c.count; i += gridDim.x * int64_t{kThreads}) {
+    const int64_t pieces = c.pitch / 8, column = i % pieces * 8, row_number = i / pieces;
+    const int64_t row = row_number % c.rows, head = row_number / c.rows % c.heads, batch = row_number / c.rows / c.heads;
+    const bool kept = c.keep == nullptr || c.keep[batch * c.keep_batch + row * c.keep_key] != 0;
+    const uint16_t* from = c.from + batch * c.batch + head * c.head + row * c.row + column * c.dim;
+    __align__(16) uint16_t x[8];
+    const bool whole = c.dim == 1 && column + 8 <= c.head_dim && reinterpret_cast<uintptr_t>(from) % 16 == 0;
+    if (kept && whole) *reinterpret_cast<uint4*>(x) = *reinterpret_cast<const uint4*>(from);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      if (kept && !whole && column + e < c.head_dim) x[e] = from[e * c.dim];
+      x[e] = kept && column + e < c.head_dim ? static_cast<uint16_t>((x[e] & c.mask) ^ c.flip) : uint16_t{0};
+    }
+    *reinterpret_cast<uint4*>(c.to + row_number * c.pitch + column) = *reinterpret_cast<const uint4*>(x);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) pack_mask(const uint8_t* keep, int64_t keep_batch, int64_t keep_key, int64_t keys,
+                                                      int64_t words, int64_t count, uint32_t* bits) {
+  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < count; i += gridDim.x * int64_t{kThreads}) {
+    const int64_t batch = i / words, first = i % words * 32;
+    uint32_t word = 0;
+    for (int64_t j = 0; j < 32 && first + j < keys; ++j)
+      if (keep[batch * keep_batch + (first + j) * keep_key] != 0) word |= 1U << j;
+    bits[i] = word;
+  }
+}
+
+unsigned blocks_of(int64_t threads) { return grid_of(std::min<int64_t>((threads + kThreads - 1) / kThreads, 132 * 16)); }
+cudaStream_t stream_of(const AttentionParams& p) { return static_cast<cudaStream_t>(p.stream); }
+
+bool aligned(const AttentionParams& p, const View<const void>& x, int64_t heads, int64_t rows) {
+  const auto ok = [](int64_t size, int64_t stride) { return size == 1 || (stride > 0 && stride % 8 == 0); };
+  return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && (p.head_dim == 1 || x.dim == 1) && ok(rows, x.row) &&
+         ok(heads, x.head) && ok(p.batch, x.batch);
+}
+
+struct Change {
+  bool zero_hidden = false;
+  float sign = 1.0F;
+};
+
+View<const void> copied(const AttentionParams& p, const View<const void>& x, int64_t heads, int64_t rows, Change change,
+                        Arena& arena) {
+  const int64_t pitch = (p.head_dim + 7) / 8 * 8, elements = p.batch * heads * rows * pitch;
+  auto* to = arena.take<uint16_t>(elements);
+  if (to != nullptr) {
+    const Copy copy{static_cast<const uint16_t*>(x.data),
+                    to,
+                    x.batch,
+                    x.head,
+                    x.row,
+                    x.dim,
+                    heads,
+                    rows,
+                    p.head_dim,
+                    pitch,
+                    elements / 8,
+                    change.zero_hidden ? p.keep : nullptr,
+                    p.keep_batch,
+                    p.keep_key,
+                    static_cast<uint16_t>(change.sign == 0.0F ? 0 : 0xFFFF),
+                    static_cast<uint16_t>(change.sign < 0.0F ? 0x8000 : 0)};
+    copy_rows<<<blocks_of(copy.count), kThreads, 0, stream_of(p)>>>(copy);
+    check_launch("copy_rows");
+  }
+  return {to, heads * rows * pitch, rows * pitch, pitch, 1};
+}
+
+View<const void> usable(const AttentionParams& p, const View<const void>& x, int64_t heads, int64_t rows, Change change,
+                        Arena& arena) {
+  const bool as_it_is = aligned(p, x, heads, rows) && !change.zero_hidden && change.sign > 0.0F;
+  return as_it_is ? x : copied(p, x, heads, rows, change, arena);
+}
+
+using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*,
+                            const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
+                            CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+/// The driver's function, found at run time: nothing links libcuda.
+Encode encode_function() {
+  static const Encode encode = [] {
+    void* f = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+    check_cuda(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &f, 12000, cudaEnableDefault, &found),
+               "cuTensorMapEncodeTiled");
+    return reinterpret_cast<Encode>(f);
+  }();
+  return encode;
+}
+
+}  // namespace
+
+Operands prepare_operands(const AttentionParams& p, Arena& arena) {
+  const bool padded = p.keep != nullptr;
+  const float sign = p.softmax_scale > 0.0F ? 1.0F : p.softmax_scale < 0.0F ? -1.0F : 0.0F;
+  Operands o;
+  o.q = usable(p, p.q, p.num_heads_q, p.seqlen_q, {.sign = sign}, arena);
+  o.k = usable(p, p.k, p.num_heads_kv, p.seqlen_kv, {.zero_hidden = padded}, arena);
+  o.v = usable(p, p.v, p.num_heads_kv, p.seqlen_kv, {.zero_hidden = padded}, arena);
+  if (p.backward()) o.dout = usable(p, p.dout, p.num_heads_q, p.seqlen_q, {}, arena);
+  if (!padded) return o;
+  o.keep_words = static_cast<int>((p.seqlen_kv + 127) / 128 * 4);
+  const int64_t count = p.batch * o.keep_words;
+  auto* bits = arena.take<uint32_t>(count);
+  o.keep = bits;
+  if (bits == nullptr) return o;
+  pack_mask<<<blocks_of(count), kThreads, 0, stream_of(p)>>>(p.keep, p.keep_batch, p.keep_key, p.seqlen_kv, o.keep_words, count,
+                                                             bits);
+  check_launch("pack_mask");
+  return o;
+}
+
+CUtensorMap tensor_map(const AttentionParams& p, const View<const void>& x, int64_t heads, int64_t rows, int box_rows) {
+  const auto bytes = [](int64_t size, int64_t stride) { return static_cast<cuuint64_t>(size == 1 ? 16 : 2 * stride); };
+  const cuuint64_t sizes[4] = {static_cast<cuuint64_t>(p.head_dim), static_cast<cuuint64_t>(rows), static_cast<cuuint64_t>(heads),
+                               static_cast<cuuint64_t>(p.batch)};
+  const cuuint64_t strides[3] = {bytes(rows, x.row), bytes(heads, x.head), bytes(p.batch, x.batch)};
+  const cuuint32_t box[4] = {64, static_cast<cuuint32_t>(box_rows), 1, 1}, steps[4] = {1, 1, 1, 1};
+  const bool half = p.type == ElementType::kFloat16;
+  CUtensorMap map;
+  const CUresult result =
+      encode_function()(&map, half ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4,
+                        const_cast<void*>(x.data), sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                        CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) throw LaunchError("cuTensorMapEncodeTiled: error " + std::to_string(static_cast<int>(result)));
+  return map;
+}
+
+}  // namespace attest::fused

@@ -1,0 +1,41 @@
+// The operands as the kernels read them. The copy engine reads rows of 16-byte aligned pieces, and hidden keys must hold zeros
+// (0 · NaN is NaN on any matrix unit); what is not so is copied to the workspace first. q is also copied, with the scale's
+// sign taken in, where the scale is not positive.
+#pragma once
+
+#include <cuda.h>
+
+#include "kernels/softmax/fused.h"
+
+namespace attest::fused {
+
+/// Pieces of the workspace, in order; without memory it only counts.
+class Arena {
+ public:
+  explicit Arena(void* memory) : memory_(static_cast<char*>(memory)) {}
+  template <class T>
+  T* take(int64_t count) {
+    T* p = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + used_);
+    used_ += (count * static_cast<int64_t>(sizeof(T)) + 255) / 256 * 256;
+    return p;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  char* memory_;
+  int64_t used_ = 0;
+};
+
+struct Operands {
+  View<const void> q, k, v, dout;  // with unit inner stride and aligned rows
+  const uint32_t* keep = nullptr;  // bits, see Problem
+  int keep_words = 0;
+};
+
+/// Takes what copies need from `arena`; with memory, launches them on p's stream.
+Operands prepare_operands(const AttentionParams& p, Arena& arena);
+
+/// The copy engine's view of an operand [batch, heads, rows, head_dim] for boxes of `box_rows` × 64.
+CUtensorMap tensor_map(const AttentionParams& p, const View<const void>& x, int64_t heads, int64_t rows, int box_rows);
+
+}  // namespace attest::fused
