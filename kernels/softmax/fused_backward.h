@@ -1,0 +1,43 @@
+// What the backward kernels are given. Per query, fp32 [batch · heads][padded_rows], padded_rows a multiple of 128:
+//   lse2       lse · log2 e; +∞ for rows past the end or without a visible key, whose weights then are 0
+//   reference  subtracted from every dP of the row: the dominant key's dP, else dout·out
+//   dq_shift   e: a guess of the shift, which dq starts with
+//   shift      dlse; the kernel of dq makes it dlse − Σ P d with d = dP − reference, so that dz = P (d + shift)
+#pragma once
+
+#include "kernels/softmax/fused_kernels.h"
+
+namespace attest::fused {
+
+struct RowValues {
+  float *lse2, *reference, *shift, *dq_shift;
+  int padded_rows;
+};
+
+struct BackwardArgs {
+  CUtensorMap q, k, v, dout;
+  Problem problem;
+  WorkList work;
+  RowValues rows;
+  Rows dq, dk, dv;
+  float dq_scale, dk_scale;
+};
+
+KernelInfo dq_kernel_of(ElementType type, int padded_head_dim);
+KernelInfo dkv_kernel_of(ElementType type, int padded_head_dim);
+constexpr int kDqKeyTile = 64;  // of the kernel of dq
+constexpr int kQueryTile = 64;  // of the kernel of dk and dv
+
+/// Fills rows.lse2, reference, dq_shift of every row, padded ones included.
+struct RowsArgs {
+  View<const void> v, dout;
+  View<void> out;
+  View<float> lse;
+  View<const float> dlse;
+  const int32_t* dominant;
+  Problem problem;
+  RowValues rows;
+};
+void launch_rows(const AttentionParams& p, const RowsArgs& args);
+
+}  // namespace attest::fused

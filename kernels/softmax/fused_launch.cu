@@ -1,0 +1,187 @@
+// The host side of softmax.cuda.fused: what is supported, the workspace, the order of work, the launches.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/device/launch.h"
+#include "kernels/softmax/fused_backward.h"
+#include "kernels/softmax/fused_operands.h"
+
+namespace attest::fused {
+namespace {
+
+/// Keys and values of the heads that are worked at once: well within the L2 (50 or 60 MB).
+constexpr int64_t kSectionBytes = int64_t{12} << 20;
+constexpr double kBlocks = 132.0;  // of a grid on an H100 or H200; only the order of work depends on it
+constexpr int kCounters = 64;      // of which three are used: forward, dq, dk and dv
+
+Problem problem_of(const AttentionParams& p, const Operands& operands) {
+  // q holds the sign; a scale of 0 has made q zero. The floor keeps −∞ · scale = −∞ where the scale is a subnormal.
+  const float scale = p.softmax_scale == 0.0F ? 1.0F : std::abs(p.softmax_scale);
+  return {.batch = static_cast<int>(p.batch),
+          .heads = static_cast<int>(p.num_heads_q),
+          .group = static_cast<int>(p.group()),
+          .seqlen_q = static_cast<int>(p.seqlen_q),
+          .seqlen_kv = static_cast<int>(p.seqlen_kv),
+          .head_dim = static_cast<int>(p.head_dim),
+          .causal = p.causal,
+          .logit_scale = std::max(scale * kLog2E, std::numeric_limits<float>::min()),
+          .keep = operands.keep,
+          .keep_words = operands.keep_words};
+}
+
+/// So many that their work, late² · heads / 2, equals the largest unevenness before them: a block each one piece behind.
+int late_pieces(int64_t heads, int64_t pieces) {
+  const double late = std::ceil(pieces * std::sqrt(kBlocks / static_cast<double>(heads * pieces)));
+  return static_cast<int>(std::min<double>(late, pieces / 2));
+}
+
+/// `heads` a batch element, of which `sharing` read the same keys.
+WorkList work_of(const AttentionParams& p, int64_t heads, int64_t sharing, int64_t rows, int rows_a_piece, bool longest_is_last,
+                 unsigned* next) {
+  const int64_t bytes = p.seqlen_kv * padded_head_dim(p) * 4, together = std::max<int64_t>(1, kSectionBytes / bytes) * sharing;
+  const int64_t all = p.batch * heads, pieces = (rows + rows_a_piece - 1) / rows_a_piece;
+  return {.heads = static_cast<int>(all),
+          .section_heads = static_cast<int>(std::min(all, together)),
+          .pieces = static_cast<int>(pieces),
+          .late = p.causal ? late_pieces(all, pieces) : 0,
+          .count = static_cast<int>(all * pieces),
+          .longest_is_last = longest_is_last,
+          .next = next};
+}
+
+int attribute(cudaDeviceAttr what, int device) {
+  int value = 0;
+  check_cuda(cudaDeviceGetAttribute(&value, what, device), "cudaDeviceGetAttribute");
+  return value;
+}
+
+template <class Args>
+void launch(const KernelInfo& kernel, const AttentionParams& p, const Args& args) {
+  if (args.work.count == 0) return;
+  const int blocks = std::min(args.work.count, attribute(cudaDevAttrMultiProcessorCount, p.device));
+  check_cuda(cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.shared_bytes),
+             kernel.name);
+  void* arguments[] = {const_cast<Args*>(&args)};
+  check_cuda(cudaLaunchKernel(kernel.function, dim3(blocks), dim3(kernel.threads), arguments, kernel.shared_bytes,
+                              static_cast<cudaStream_t>(p.stream)),
+             kernel.name);
+}
+
+RowStrides strides_of(int64_t batch, int64_t head, int64_t row) { return {batch, head, row}; }
+Rows rows_of(const View<void>& x) {
+  const bool aligned = reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && (x.batch | x.head | x.row) % 8 == 0;
+  return {x.data, strides_of(x.batch, x.head, x.row), aligned};
+}
+
+/// The workspace: counters, values per query for the backward, copies of operands.
+struct Workspace {
+  Arena arena;
+  unsigned* counters;  // of the forward, of dq, of dk and dv
+  RowValues rows{};
+  Operands operands;
+
+  Workspace(const AttentionParams& p, void* memory) : arena(memory), counters(arena.take<unsigned>(kCounters)) {
+    if (p.backward()) take_rows(p);
+    operands = prepare_operands(p, arena);
+  }
+  void take_rows(const AttentionParams& p) {
+    rows.padded_rows = static_cast<int>((p.seqlen_q + 127) / 128 * 128);
+    const int64_t count = p.batch * p.num_heads_q * rows.padded_rows;
+    for (float** x : {&rows.lse2, &rows.reference, &rows.shift, &rows.dq_shift}) *x = arena.take<float>(count);
+  }
+};
+
+void check(const AttentionParams& p) {
+  if (const auto reason = unsupported_reason(p)) throw LaunchError("softmax.cuda.fused: " + *reason);
+}
+
+RowsArgs rows_args(const AttentionParams& p, const int32_t* dominant, const Workspace& w) {
+  return {w.operands.v, w.operands.dout, p.out, p.lse, p.dlse, dominant, problem_of(p, w.operands), w.rows};
+}
+
+/// What the kernels of dq and of dk and dv share; maps and work are theirs.
+BackwardArgs backward_args(const AttentionParams& p, const Workspace& w) {
+  BackwardArgs a{};
+  a.problem = problem_of(p, w.operands);
+  a.rows = w.rows;
+  a.dq = rows_of(p.dq), a.dk = rows_of(p.dk), a.dv = rows_of(p.dv);
+  a.dq_scale = p.softmax_scale;
+  a.dk_scale = std::abs(p.softmax_scale);
+  return a;
+}
+
+void launch_dq(const AttentionParams& p, const Workspace& w, BackwardArgs a) {
+  const KernelInfo kernel = dq_kernel_of(p.type, padded_head_dim(p));
+  const Operands& x = w.operands;
+  a.q = tensor_map(p, x.q, p.num_heads_q, p.seqlen_q, kernel.rows);
+  a.dout = tensor_map(p, x.dout, p.num_heads_q, p.seqlen_q, kernel.rows);
+  a.k = tensor_map(p, x.k, p.num_heads_kv, p.seqlen_kv, kDqKeyTile);
+  a.v = tensor_map(p, x.v, p.num_heads_kv, p.seqlen_kv, kDqKeyTile);
+  a.work = work_of(p, p.num_heads_q, p.group(), p.seqlen_q, kernel.rows, true, w.counters + 1);
+  launch(kernel, p, a);
+}
+
+void launch_dkv(const AttentionParams& p, const Workspace& w, BackwardArgs a) {
+  const KernelInfo kernel = dkv_kernel_of(p.type, padded_head_dim(p));
+  const Operands& x = w.operands;
+  a.q = tensor_map(p, x.q, p.num_heads_q, p.seqlen_q, kQueryTile);
+  a.dout = tensor_map(p, x.dout, p.num_heads_q, p.seqlen_q, kQueryTile);
+  a.k = tensor_map(p, x.k, p.num_heads_kv, p.seqlen_kv, kernel.rows);
+  a.v = tensor_map(p, x.v, p.num_heads_kv, p.seqlen_kv, kernel.rows);
+  a.work = work_of(p, p.num_heads_kv, 1, p.seqlen_kv, kernel.rows, false, w.counters + 2);
+  launch(kernel, p, a);
+}
+
+}  // namespace
+
+std::optional<std::string> unsupported_reason(const AttentionParams& p) {
+  const auto text = [](const char* what, int64_t n, const char* rest) { return std::string(what) + std::to_string(n) + rest; };
+  if (p.type == ElementType::kFloat32) return "fp32 inputs: only fp16 and bf16 are supported";
+  if (p.head_dim > 128) return text("head_dim ", p.head_dim, " is larger than 128");
+  if (p.head_dim != p.head_dim_v) return text("head_dim_v ", p.head_dim_v, " differs from head_dim");
+  if (p.num_heads_q % p.num_heads_kv != 0) return text("num_heads_q is not a multiple of num_heads_kv ", p.num_heads_kv, "");
+  if (p.seqlen_kv < 1 || p.head_dim < 1) return "there is no key";
+  if (std::max(p.seqlen_q, p.seqlen_kv) > (int64_t{1} << 30)) return "sequences are longer than 2^30";
+  if (p.batch * p.num_heads_q * ((p.seqlen_q + 63) / 64) > (int64_t{1} << 30)) return "more than 2^30 blocks of queries";
+  const int capability =
+      10 * attribute(cudaDevAttrComputeCapabilityMajor, p.device) + attribute(cudaDevAttrComputeCapabilityMinor, p.device);
+  if (capability != 90) return text("a device of compute capability ", capability, " (tenfold): these kernels are for 9.0");
+  return std::nullopt;
+}
+
+int64_t workspace_bytes(const AttentionParams& p) { return Workspace(p, nullptr).arena.used(); }
+
+void clear_workspace(const AttentionParams& p, void* workspace) {
+  const CudaDevice device(p.device);
+  check_cuda(cudaMemsetAsync(workspace, 0, kCounters * sizeof(unsigned), static_cast<cudaStream_t>(p.stream)), "cudaMemsetAsync");
+}
+
+void forward(const AttentionParams& p, int32_t* dominant, void* memory) {
+  check(p);
+  const CudaDevice device(p.device);
+  const Workspace workspace(p, memory);
+  const Operands& x = workspace.operands;
+  const KernelInfo kernel = forward_kernel_of(p.type, padded_head_dim(p));
+  launch(kernel, p,
+         ForwardArgs{.q = tensor_map(p, x.q, p.num_heads_q, p.seqlen_q, kernel.rows),
+                     .k = tensor_map(p, x.k, p.num_heads_kv, p.seqlen_kv, kKeyTile),
+                     .v = tensor_map(p, x.v, p.num_heads_kv, p.seqlen_kv, kKeyTile),
+                     .problem = problem_of(p, x),
+                     .work = work_of(p, p.num_heads_q, p.group(), p.seqlen_q, kernel.rows, true, workspace.counters),
+                     .out = rows_of(p.out),
+                     .lse = p.lse.data,
+                     .lse_strides = strides_of(p.lse.batch, p.lse.head, p.lse.row),
+                     .dominant = dominant});
+}
+
+void backward(const AttentionParams& p, const int32_t* dominant, void* memory) {
+  check(p);
+  const CudaDevice device(p.device);
+  const Workspace workspace(p, memory);
+  launch_rows(p, rows_args(p, dominant, workspace));
+  const BackwardArgs args = backward_args(p, workspace);
+  launch_dq(p, workspace, args);
+  launch_dkv(p, workspace, args);
+}
+
+}  // namespace attest::fused
