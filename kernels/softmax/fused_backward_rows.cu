@@ -5,9 +5,9 @@
 // and a gradient at saturation keeps its digits. Without a dominant key no single dP matters, and δ = dout·out, nearly the mean
 // of dP, keeps every d as small as it can be: columns 8x … 8x + 7 in lane x of 16, ascending (fma), then lanes 1, 2, 4, 8 apart.
 //
-// dq's guess of the shift is dlse − (δ − reference), so that its correction is small. Where δ − reference is of the size of δ's
-// rounding (2^-7 Σ|dout·out| or less), as it is near saturation, the guess is 0: then the dominant key's dz is rounded once, in
-// the correction.
+// dq's guess of the shift is dlse − (δ − reference), so that its correction is small. A guess of the size of δ's rounding, up to
+// u Σ|dout·out| (u: of the element type), is taken for 0 where a key is dominant: that key's dz then is rounded once, in the
+// correction.
 #include "kernels/device/launch.h"
 #include "kernels/softmax/fused_backward.h"
 
@@ -133,16 +133,18 @@ __device__ __forceinline__ void find_dominant(const Block& b, const int (&keys)[
 }
 
 /// Lane `row` of 16 writes what its row's values are. lse −∞: the row sees nothing, or doesn't exist.
+template <class Element>
 __device__ __forceinline__ void write_values(const Block& b, const Found& found, float lse, float dlse, bool has_dominant) {
+  constexpr float kRounding = std::is_same_v<Element, __half> ? 0x1p-11F : 0x1p-8F;
   const RowValues& to = b.a.rows;
   const int64_t at = b.at + b.lane;
   const bool sees = lse != -INFINITY;
   const float delta = found.delta[b.lane], reference = has_dominant ? found.dominant[b.lane] : delta, rest = delta - reference;
-  const bool near_saturation = has_dominant && fabsf(rest) <= 0x1p-7F * found.mass[b.lane];
+  const bool uncertain = has_dominant && fabsf(dlse - rest) <= kRounding * found.mass[b.lane];
   to.lse2[at] = sees ? lse * kLog2E : INFINITY;
   to.reference[at] = sees ? reference : 0.0F;
   to.shift[at] = sees ? dlse : 0.0F;
-  to.dq_shift[at] = sees && !near_saturation ? dlse - rest : 0.0F;
+  to.dq_shift[at] = sees && !uncertain ? dlse - rest : 0.0F;
 }
 
 template <class Element>
@@ -162,7 +164,7 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(const __grid_constant__ 
   const int keys[2] = {__shfl_sync(~0U, key, lane / 4), __shfl_sync(~0U, key, lane / 4 + 8)};
   if (__any_sync(~0U, key >= 0)) find_dominant<Element>(b, keys, found);
   __syncwarp();
-  if (lane < kRowsOfWarp) write_values(b, found, lse, dlse, key >= 0);
+  if (lane < kRowsOfWarp) write_values<Element>(b, found, lse, dlse, key >= 0);
 }
 
 }  // namespace
