@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -97,6 +98,15 @@ CaseResult decode_case(const json& j) {
   return result;
 }
 
+/// What a kill tore is taken off, so that the next line does not continue it.
+void cut(const std::string& path, uintmax_t size) {
+  std::error_code failed;
+  const uintmax_t now = std::filesystem::file_size(path, failed);
+  if (failed || now <= size) return;  // no journal yet, or nothing torn
+  std::filesystem::resize_file(path, size, failed);
+  if (failed) throw Error(fmt::format("cannot cut the torn end off {}: {}", path, failed.message()));
+}
+
 }  // namespace
 
 Ledger::Ledger(const Plan& plan, const std::string& journal_path)
@@ -112,26 +122,36 @@ Ledger::Ledger(const Plan& plan, const std::string& journal_path)
 }
 
 void Ledger::replay(const std::string& path) {
-  std::ifstream file(path);
-  int64_t number = 0;
-  for (std::string line; std::getline(file, line); ++number) {
-    const json j = json::parse(line, nullptr, false);
-    if (j.is_discarded()) {
-      if (file.peek() == EOF) break;  // torn by a kill
-      throw UsageError(fmt::format("{} is damaged at line {}: start a new run, or cut the file there", path, number + 1));
+  std::ifstream file(path, std::ios::binary);
+  uintmax_t whole = 0;  // bytes of the lines that are read
+  int64_t number = 1;
+  for (std::string line; std::getline(file, line) && !file.eof(); ++number) {
+    if (!read_entry(line)) {
+      if (file.peek() == EOF) break;
+      throw UsageError(fmt::format("{} is damaged at line {}: start a new run, or cut the file there", path, number));
     }
-    if (j.contains("judged")) {
-      CaseResult result = decode_case(j);
-      pending_.emplace(result.number, std::move(result));
-    } else if (j.contains("minimum")) {
-      CellResult cell = j.at("minimum").get<CellResult>();
-      if (!index_.contains(cell.cell)) continue;
-      const size_t i = index_.at(cell.cell);
-      results_[i] = std::move(cell);
-      closed_[i] = shrunk_[i] = true;
-    }
+    whole += line.size() + 1;
   }
+  cut(path, whole);
   for (auto it = pending_.begin(); it != pending_.end() && it->first == next_; it = pending_.erase(it)) commit(it->second);
+}
+
+bool Ledger::read_entry(const std::string& line) try {
+  const json j = json::parse(line);
+  if (!j.is_object()) return false;
+  if (j.contains("judged")) {
+    CaseResult result = decode_case(j);
+    pending_.emplace(result.number, std::move(result));
+  } else if (j.contains("minimum")) {
+    CellResult cell = j.at("minimum").get<CellResult>();
+    const auto it = index_.find(cell.cell);
+    if (it == index_.end()) return true;
+    closed_[it->second] = shrunk_[it->second] = true;
+    results_[it->second] = std::move(cell);
+  }
+  return true;
+} catch (const std::exception&) {
+  return false;
 }
 
 void Ledger::append(const std::string& line) {

@@ -1,6 +1,6 @@
 // What became of every cell so far. Cases are entered in order, whatever order they finish in; a failing cell is closed, and
 // what later cases said of it is dropped. Everything entered is in the journal of the run folder first, so that a killed run
-// continues; a torn last line is ignored.
+// continues; a torn last line is cut off.
 #pragma once
 
 #include <cstdio>
@@ -48,6 +48,8 @@ class Ledger {
 
  private:
   void replay(const std::string& path);
+  /// False for a line that is none of ours.
+  bool read_entry(const std::string& line);
   void append(const std::string& line);
   void commit(const CaseResult& result);
   void commit_verdict(size_t cell, const CaseResult& result, const Verdict& verdict);
