@@ -15,6 +15,7 @@
 #include "harness/edit.h"
 #include "harness/error.h"
 #include "harness/materialise.h"
+#include "harness/printable.h"
 #include "harness/trial.h"
 
 namespace attest {
@@ -88,7 +89,7 @@ class Worker {
   bool refuse(const Job& job, const std::string& why) {
     for (const Cell& cell : job.cells) {
       Event event{Event::Kind::kVerdict, cell};
-      event.verdict = {Status::kHarnessError, "its inputs could not be made: " + why.substr(0, why.find('\n')), {}};
+      event.verdict = {Status::kHarnessError, printable("its inputs could not be made: " + why.substr(0, why.find('\n'))), {}};
       send(options_.out, event);
     }
     send(options_.out, {Event::Kind::kDone});
@@ -107,6 +108,7 @@ class Worker {
     send(options_.out, {Event::Kind::kStart, cell});
     Event event{Event::Kind::kVerdict, cell};
     event.verdict = verdict_of(cell, shared, trials);
+    event.verdict.sentence = printable(event.verdict.sentence);
     if (!job.record.empty() && cell == job.cells.back()) keep(job, cell, shared, trials, event.verdict);
     send(options_.out, event);
     return event.verdict.status;
