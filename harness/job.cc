@@ -79,9 +79,9 @@ Event decode_event(const std::string& line) {
   Event event;
   const auto kind = j.at("event").get<std::string>();
   if (!from_name(kind, event.kind)) throw Error("a worker sent the unknown event '" + kind + "'");
-  if (j.contains("cell")) j.at("cell").get_to(event.cell);
-  if (j.contains("verdict")) j.at("verdict").get_to(event.verdict);
-  if (j.contains("time")) j.at("time").get_to(event.time);
+  if (event == Event::Kind::kStart || event == Event::Kind::kVerdict) j.at("cell").get_to(event.cell);
+  if (event == Event::Kind::kVerdict) j.at("verdict").get_to(event.verdict);
+  if (event == Event::Kind::kDone || event == Event::Kind::kPoisoned) j.at("time").get_to(event.time);
   return event;
 }
 

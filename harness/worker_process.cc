@@ -14,8 +14,11 @@
 #include <boost/process/posix.hpp>
 #include <csignal>
 #include <fstream>
+#include <thread>
 
 #include "harness/error.h"
+#include "harness/hearing.h"
+#include "harness/printable.h"
 
 namespace attest {
 namespace bp = boost::process;
@@ -25,13 +28,13 @@ using std::chrono::steady_clock;
 namespace {
 
 constexpr milliseconds kStartUpTime{180000};  // loading libtorch and its CUDA part from a cold disk
+constexpr milliseconds kTimeToDie{2000};       // between closing its pipe and being gone, with a core to unmap
+constexpr size_t kLongestLine = size_t{1} << 20;
 
-/// A file descriptor that no other child inherits. Above 9, so that binding it to 3 or 4 in the child is a real copy.
+/// Owns a file descriptor.
 class Descriptor {
  public:
-  explicit Descriptor(int fd = -1) : fd_(fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10)) {
-    if (fd >= 0) close(fd);
-  }
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
   ~Descriptor() { reset(); }
   Descriptor(Descriptor&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
   Descriptor& operator=(Descriptor&& o) noexcept {
@@ -47,10 +50,20 @@ class Descriptor {
   int fd_;
 };
 
+[[noreturn]] void no_pipe(int why) {
+  throw Error(fmt::format("cannot make a pipe to a worker: {}; ulimit -n must allow about 10 files for each of --jobs",
+                          strerror(why == EINVAL ? EMFILE : why)));  // EINVAL: not even descriptor 10 is allowed
+}
+
+/// Its two ends, inherited by no other child; above 9, so that binding one to 3 or 4 in the child is a real copy.
 std::pair<Descriptor, Descriptor> make_pipe() {
-  int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe to a worker: {}", strerror(errno)));
-  return {Descriptor(fds[0]), Descriptor(fds[1])};
+  int low[2];
+  if (pipe2(low, O_CLOEXEC) != 0) no_pipe(errno);
+  std::pair ends{Descriptor(fcntl(low[0], F_DUPFD_CLOEXEC, 10)), Descriptor(fcntl(low[1], F_DUPFD_CLOEXEC, 10))};
+  const int why = errno;
+  for (int fd : low) close(fd);
+  if (ends.first.get() < 0 || ends.second.get() < 0) no_pipe(why);
+  return ends;
 }
 
 /// What a process wrote since `from`, its last 400 bytes, for the verdict's sentence.
@@ -65,16 +78,20 @@ std::string tail_of(const std::string& path, size_t from) {
   return text.empty() ? text : "; it wrote: " + text;
 }
 
-class DiedIdle : public Error {
- public:
-  using Error::Error;
-};
-
 std::string how_it_ended(int status) {
   if (!WIFSIGNALED(status)) return fmt::format("the process ended with exit code {}", WEXITSTATUS(status));
   const int sig = WTERMSIG(status);
   return fmt::format("the process died of signal {} ({}){}", sig, strsignal(sig),
                      sig == SIGKILL ? "; the machine may have run out of memory" : "");
+}
+
+/// Returns when the child `pid` has ended, or after `grace`. Its wait status is left for who reaps it.
+void await_end(pid_t pid, milliseconds grace) {
+  const auto deadline = steady_clock::now() + grace;
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0 &&
+         steady_clock::now() < deadline)
+    std::this_thread::sleep_for(milliseconds(1));
 }
 
 }  // namespace
@@ -86,11 +103,13 @@ struct WorkerProcess::Impl {
   ~Impl() { end(); }
 
   void start();
-  /// Kills the process if it still runs, and all that it started; its wait status.
-  int end();
+  /// Ends the process, which may first end by itself within `grace`, and all that it started; its wait status.
+  int end(milliseconds grace = {});
   void send(const Job& job);
   Wait read_line(std::string& line, steady_clock::time_point deadline);
   std::string last_words() const { return tail_of(command.log, log_start); }
+  /// A line of ours into the log.
+  void note(const std::string& line);
 
   WorkerCommand command;
   bp::child child;
@@ -116,17 +135,26 @@ void WorkerProcess::Impl::start() {
   events = std::move(event_source);
 }
 
-int WorkerProcess::Impl::end() {
+int WorkerProcess::Impl::end(milliseconds grace) {
   jobs.reset();
   events.reset();
   if (!child.valid()) return 0;
-  std::error_code ignored;
-  kill(-child.id(), SIGKILL);  // with what a kernel forked: a worker leads a process group of its own
-  if (child.running(ignored)) child.terminate(ignored);
-  child.wait(ignored);
-  const int status = child.native_exit_code();
+  const pid_t pid = child.id();
+  child.detach();  // reaped here: Boost forgets the status of what it kills
   child = bp::child();
+  await_end(pid, grace);
+  kill(-pid, SIGKILL);  // with what a kernel forked: a worker leads a process group of its own
+  kill(pid, SIGKILL);   // it may not lead one yet
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
   return status;
+}
+
+void WorkerProcess::Impl::note(const std::string& line) {
+  std::ofstream file(command.log, std::ios::app);
+  file << "attest: " << line << std::endl;
+  log_start = static_cast<size_t>(file.tellp());
 }
 
 void WorkerProcess::Impl::send(const Job& job) {
@@ -144,6 +172,10 @@ WorkerProcess::Impl::Wait WorkerProcess::Impl::read_line(std::string& line, stea
     if (const size_t end = buffer.find('\n'); end != std::string::npos) {
       line = buffer.substr(0, end);
       buffer.erase(0, end + 1);
+      return Wait::kLine;
+    }
+    if (buffer.size() > kLongestLine) {  // no event: who reads it will say so
+      line = std::exchange(buffer, "");
       return Wait::kLine;
     }
     const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
@@ -178,48 +210,42 @@ JobResult WorkerProcess::work(const Job& job, milliseconds timeout) {
   return work_once(job, timeout);
 }
 
+JobResult WorkerProcess::work_and_confirm(const Job& job, milliseconds timeout) {
+  JobResult result = work(job, timeout);
+  if (!result.doubtful) return result;
+  const Cell cell = result.verdicts.back().cell;
+  Verdict& verdict = result.verdicts.back().verdict;
+  JobResult again = work({job.source, {cell}, cell == job.cells.back() ? job.record : ""}, timeout);
+  if (again.verdicts.empty()) return result;
+  const Verdict& second = again.verdicts.back().verdict;
+  impl_->note(fmt::format("{} × {} on {} was {} ({}); judged again: {} ({})", cell.variant, cell.property, to_string(job.source),
+                          name_of(verdict.status), verdict.sentence, name_of(second.status), second.sentence));
+  verdict = second;
+  result.time += again.time;
+  return result;
+}
+
 JobResult WorkerProcess::work_once(const Job& job, milliseconds timeout) {
   const bool fresh = !impl_->child.valid();
   if (fresh) impl_->start();
   impl_->send(job);
-  JobResult result;
-  std::optional<Cell> running;
-  bool in_oracle = false;
+  Hearing hearing(job);
   auto deadline = steady_clock::now() + (fresh ? kStartUpTime : timeout + milliseconds(10000));
-  const auto blame = [&](Status status, const std::string& sentence) {
-    result.lost = true;
-    if (!running && result.verdicts.empty()) throw DiedIdle("a worker failed before it judged anything: " + sentence);
-    if (!running) return;  // between two cells, or after the last
-    if (in_oracle) status = Status::kHarnessError;
-    result.verdicts.push_back({*running, {status, (in_oracle ? "in the oracle: " : "") + sentence, {}}});
-  };
-  for (std::string line; true;) {
-    switch (impl_->read_line(line, deadline)) {
-      case Impl::Wait::kTimedOut:
-        impl_->end();
-        blame(Status::kTimedOut, fmt::format("no answer within {:g} s", timeout.count() / 1000.0));
-        return result;
-      case Impl::Wait::kGone: {
-        const std::string words = impl_->last_words();
-        const int status = impl_->end();
-        blame(Status::kCrashed, how_it_ended(status) + words);
-        return result;
-      }
-      case Impl::Wait::kLine:
-        break;
-    }
-    Event event = decode_event(line);
-    deadline = steady_clock::now() + timeout;
-    if (event == Event::Kind::kStart) running = event.cell;
-    in_oracle = event == Event::Kind::kOracle;
-    if (event == Event::Kind::kVerdict) result.verdicts.push_back({event.cell, std::move(event.verdict)}), running.reset();
-    if (event == Event::Kind::kDone || event == Event::Kind::kPoisoned) {
-      result.time = event.time;
-      result.lost = event == Event::Kind::kPoisoned;
-      if (result.lost) impl_->end();
-      return result;
-    }
+  for (std::string line; !hearing.done(); deadline = steady_clock::now() + timeout) {
+    const Impl::Wait wait = impl_->read_line(line, deadline);
+    if (wait == Impl::Wait::kLine && hearing.hear(line)) continue;
+    const int status = impl_->end(wait == Impl::Wait::kGone ? kTimeToDie : milliseconds(0));
+    const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    if (wait == Impl::Wait::kTimedOut)
+      hearing.lose(Status::kTimedOut, fmt::format("no answer within {:g} s", timeout.count() / 1000.0), true);
+    else if (wait == Impl::Wait::kGone)
+      hearing.lose(Status::kCrashed, how_it_ended(status) + impl_->last_words(), killed);
+    else
+      hearing.lose(Status::kCrashed, "it wrote to the channel of its worker: " + printable(line, 200), false);
+    return std::move(hearing.result());
   }
+  if (hearing.result().lost) impl_->end();
+  return std::move(hearing.result());
 }
 
 }  // namespace attest

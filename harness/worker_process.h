@@ -27,6 +27,7 @@ struct JobResult {
   std::vector<CellVerdict> verdicts;  // in the order of the job's cells; may be a prefix when `lost`
   TimeShare time;
   bool lost = false;                  // the worker died, hung or was poisoned: the cells after the last verdict were not run
+  bool doubtful = false;              // the last verdict is a hang or a death by SIGKILL, which the machine may have caused
 };
 
 class WorkerProcess {
@@ -39,6 +40,8 @@ class WorkerProcess {
   /// Sends `job` and collects its verdicts. `timeout` is for each cell, and for the oracle apart. A death or a hang becomes the
   /// verdict of the cell that was running; the process is then gone and the next call starts a fresh one.
   JobResult work(const Job& job, std::chrono::milliseconds timeout);
+  /// Likewise, but a doubtful verdict gives way to that of a second try in a fresh process; the log tells of both.
+  JobResult work_and_confirm(const Job& job, std::chrono::milliseconds timeout);
 
  private:
   JobResult work_once(const Job& job, std::chrono::milliseconds timeout);
