@@ -119,7 +119,7 @@ class Campaign {
   /// What a lost worker left is given to a fresh one; a variant that took its process with it is not tried again here.
   void judge(WorkerProcess& worker, const Source& source, std::vector<Cell> cells, CaseResult& result) {
     while (!cells.empty()) {
-      JobResult part = worker.work({source, cells, ""}, options_.timeout);
+      JobResult part = worker.work_and_confirm({source, cells, ""}, options_.timeout);
       result.time += part.time;
       if (!part.lost || part.verdicts.empty()) cells.clear();
       for (JobResult::CellVerdict& v : part.verdicts) {
@@ -127,9 +127,10 @@ class Campaign {
         result.verdicts.push_back(std::move(v));
       }
       if (cells.empty()) return;
-      const std::string dead = result.verdicts.back().cell.variant;
+      const JobResult::CellVerdict& last = result.verdicts.back();
+      const bool dead = is_failure(last.verdict.status) || last.verdict.status == Status::kHarnessError;
       // The worker skips what follows a failed `returns`, so those before the lost cell were judged or skipped on purpose.
-      std::erase_if(cells, [&](const Cell& c) { return c.variant <= dead; });
+      std::erase_if(cells, [&](const Cell& c) { return dead ? c.variant <= last.cell.variant : c.variant < last.cell.variant; });
     }
   }
 

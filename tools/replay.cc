@@ -27,7 +27,7 @@ struct Tally {
 
 void judge(WorkerProcess& worker, const std::string& path, const Record& record, const Cell& cell,
            std::chrono::milliseconds timeout, Tally& tally) {
-  const JobResult result = worker.work({{std::nullopt, path, {}}, {cell}, ""}, timeout);
+  const JobResult result = worker.work_and_confirm({{std::nullopt, path, {}}, {cell}, ""}, timeout);
   const Verdict verdict =
       result.verdicts.empty() ? Verdict{Status::kHarnessError, "the worker gave no verdict", {}} : result.verdicts.back().verdict;
   CellResult shown{cell};
