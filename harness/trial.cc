@@ -23,6 +23,29 @@ class Stopwatch {
 /// CUDA and libtorch add general advice to what happened.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+/// What a kernel's own code throws is the kernel's doing: a LaunchError or an OutOfMemoryError, whatever it was. All that
+/// escapes elsewhere is the harness's.
+template <class F>
+auto blaming_kernel(F&& call) try {
+  return call();
+} catch (const LaunchError&) {
+  throw;
+} catch (const OutOfMemoryError&) {
+  throw;
+} catch (const c10::Error& e) {
+  const std::string text = first_line(e.what_without_backtrace());
+  const bool memory = dynamic_cast<const c10::OutOfMemoryError*>(&e) != nullptr ||
+                      text.find("allocate memory") != std::string::npos || text.find("out of memory") != std::string::npos;
+  if (memory) throw OutOfMemoryError(text);
+  throw LaunchError(text);
+} catch (const std::bad_alloc&) {
+  throw OutOfMemoryError("the kernel asked for more memory than there is");
+} catch (const std::exception& e) {
+  throw LaunchError(std::string("the kernel threw: ") + e.what());
+} catch (...) {
+  throw LaunchError("the kernel threw something that is no std::exception");
+}
+
 const Oracle* affordable_oracle(const AttentionProblem& problem, std::string& why) {
   why = "no oracle is registered";
   for (const Oracle* oracle : Registry<Oracle>::instance().all()) {
@@ -55,8 +78,9 @@ std::optional<std::string> outside(const CaseTrial& trial, SharedCase& shared, c
   const auto check = [&](const CaseDomain& d) { return shared.made_by() ? d.excludes(*shared.made_by()) : d.excludes(problem); };
   if (auto why = check(variant.domain)) return why;
   if (auto why = check(property.domain)) return why;
-  if (variant.refuses) return variant.refuses(trial.inputs());
-  return std::nullopt;
+  if (!variant.refuses) return std::nullopt;
+  const Inputs& inputs = trial.inputs();
+  return blaming_kernel([&] { return variant.refuses(inputs); });
 }
 
 }  // namespace
@@ -112,9 +136,11 @@ const Outputs& SharedCase::baseline() {
 
 Outputs SharedCase::run(const KernelVariant& variant, const Inputs& inputs) {
   Stopwatch watch(time_.kernel);
-  Outputs outputs = variant.run(inputs);
-  synchronize(variant.device);
-  return outputs;
+  return blaming_kernel([&] {
+    Outputs outputs = variant.run(inputs);
+    synchronize(variant.device);
+    return outputs;
+  });
 }
 
 const Outputs& CaseTrial::outputs() {
@@ -160,20 +186,12 @@ Verdict judge_cell(CaseTrial& trial, SharedCase& shared, const Property& propert
     return failed(Status::kHarnessError, e.what());
   } catch (const OutOfMemoryError& e) {
     verdict = failed(Status::kOutOfMemory, e.what());
-  } catch (const c10::OutOfMemoryError& e) {
-    verdict = failed(Status::kOutOfMemory, first_line(e.what_without_backtrace()));
-  } catch (const std::bad_alloc&) {
-    verdict = failed(Status::kOutOfMemory, "the kernel asked for more memory than there is");
   } catch (const LaunchError& e) {
     verdict = failed(Status::kLaunchError, e.what());
-  } catch (const Error& e) {
-    return failed(Status::kHarnessError, e.what());
-  } catch (const c10::Error& e) {
-    const std::string text = first_line(e.what_without_backtrace());
-    const bool memory = text.find("allocate memory") != std::string::npos || text.find("out of memory") != std::string::npos;
-    verdict = failed(memory ? Status::kOutOfMemory : Status::kLaunchError, text);
   } catch (const std::exception& e) {
-    verdict = failed(Status::kLaunchError, std::string("the kernel threw: ") + e.what());
+    return failed(Status::kHarnessError, fmt::format("{} itself failed: {}", property.name, first_line(e.what())));
+  } catch (...) {
+    return failed(Status::kHarnessError, property.name + " itself failed: it threw something that is no std::exception");
   }
   return qualified(std::move(verdict), trial.variant(), property);
 }

@@ -82,7 +82,8 @@ class CaseTrial : public Trial {
 /// Waits for the device; throws LaunchError with the CUDA text when its context is broken.
 void synchronize(Device device);
 
-/// Judges one cell: domains, refusal, the law, promises, known failures; turns what the kernel throws into a verdict. While
+/// Judges one cell: domains, refusal, the law, promises, known failures; turns what the kernel throws into a verdict on
+/// it, and what the law or the oracle throws into a harness error. While
 /// the reference's radius leaves the verdict undecided, the law is judged again with the oracle's next tier (Ziv's strategy:
 /// A. Ziv, ACM TOMS 17(3), 1991).
 Verdict judge_cell(CaseTrial& trial, SharedCase& shared, const Property& property);

@@ -121,7 +121,9 @@ class Worker {
       return {Status::kHarnessError, fmt::format("{} × {} is not registered", cell.variant, cell.property), {}};
     CaseTrial& trial = trials.try_emplace(cell.variant, shared, *variant).first->second;
     Verdict verdict = judge_cell(trial, shared, *property);
-    if (options_.cuda && verdict.status == Status::kLaunchError) poisoned_ = context_is_broken();
+    const bool may_be_broken = verdict.status == Status::kLaunchError || verdict.status == Status::kKnownFailure ||
+                               verdict.status == Status::kHarnessError;
+    if (options_.cuda && may_be_broken) poisoned_ = context_is_broken();
     return verdict;
   }
 
