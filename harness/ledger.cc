@@ -110,7 +110,11 @@ void cut(const std::string& path, uintmax_t size) {
 }  // namespace
 
 Ledger::Ledger(const Plan& plan, const std::string& journal_path)
-    : plan_(plan), results_(plan.cells().size()), closed_(plan.cells().size()), shrunk_(plan.cells().size()) {
+    : plan_(plan),
+      results_(plan.cells().size()),
+      closed_(plan.cells().size()),
+      shrunk_(plan.cells().size()),
+      passed_over_(plan.cells().size()) {
   for (size_t i = 0; i < results_.size(); ++i) {
     results_[i].cell = plan.cells()[i].cell;
     index_[results_[i].cell] = i;
@@ -179,6 +183,7 @@ void Ledger::enter_minimum(const CellResult& cell) {
 
 void Ledger::commit(const CaseResult& result) {
   time_ += result.time;
+  note_passed_over(result);
   for (const auto& [cell, verdict] : result.verdicts) {
     const auto it = index_.find(cell);
     if (it != index_.end() && !closed_[it->second]) commit_verdict(it->second, result, verdict);
@@ -187,6 +192,14 @@ void Ledger::commit(const CaseResult& result) {
       retire(cell.variant, fmt::format("given no more cases: its process died {} times", kDeathsBeforeRetirement));
   }
   ++next_;
+}
+
+void Ledger::note_passed_over(const CaseResult& result) {
+  const auto judged = [&](const Cell& cell) {
+    return std::any_of(result.verdicts.begin(), result.verdicts.end(), [&](const auto& v) { return v.cell == cell; });
+  };
+  for (size_t i : plan_.cells_for(result.source))
+    if (!closed_[i] && !judged(results_[i].cell)) passed_over_[i] = true;
 }
 
 void Ledger::commit_verdict(size_t index, const CaseResult& result, const Verdict& verdict) {
@@ -206,7 +219,7 @@ void Ledger::commit_verdict(size_t index, const CaseResult& result, const Verdic
 void Ledger::retire(const std::string& variant, const std::string& why) {
   for (size_t i = 0; i < results_.size(); ++i)
     if (results_[i].cell.variant == variant && !closed_[i]) {
-      closed_[i] = true;
+      closed_[i] = passed_over_[i] = true;
       results_[i].sentence = why;
     }
 }
@@ -234,7 +247,11 @@ std::vector<CellResult> Ledger::conclude() const {
     } else {
       c.status = c.worst.status;
       if (c.status == Status::kPass && known.contains(c.cell.property)) c.status = Status::kUnexpectedPass;
-      if (c.status == Status::kVacuous && c.cases_before == 0 && c.sentence.empty()) c.sentence = "no case lay inside its domain";
+      if (c.cases_before == 0 && c.sentence.empty()) c.sentence = "no case lay inside its domain";
+      if (passed_over_[i] && c.cases_before == c.unsupported) {
+        c.status = Status::kNotReached;
+        c.sentence = "on each of its cases `returns` failed, or the process died, before its turn";
+      }
     }
   }
   std::sort(out.begin(), out.end(), [](const CellResult& a, const CellResult& b) { return a.cell < b.cell; });

@@ -52,13 +52,15 @@ class Ledger {
   bool read_entry(const std::string& line);
   void append(const std::string& line);
   void commit(const CaseResult& result);
+  /// Cells that the case was for and that have no verdict on it: the kernel was lost, or did not return, before them.
+  void note_passed_over(const CaseResult& result);
   void commit_verdict(size_t cell, const CaseResult& result, const Verdict& verdict);
   void retire(const std::string& variant, const std::string& why);
 
   const Plan& plan_;
   std::map<Cell, size_t> index_;
   std::vector<CellResult> results_;
-  std::vector<bool> closed_, shrunk_;
+  std::vector<bool> closed_, shrunk_, passed_over_;
   std::map<int64_t, CaseResult> pending_;  // judged, but an earlier one is not
   std::map<std::string, int> deaths_;      // variant → cases on which its process died
   int64_t next_ = 0;

@@ -113,5 +113,19 @@ TEST_F(LedgerTest, a_cell_is_what_its_gravest_verdict_says) {
   }
 }
 
+TEST_F(LedgerTest, a_cell_whose_every_case_was_lost_before_its_turn_is_not_reached) {
+  Ledger ledger(plan_, path_);
+  const auto other = [&] { return ledger.conclude()[plan_.cells()[1].cell < plan_.cells()[0].cell ? 0 : 1]; };
+  EXPECT_EQ(other().status, Status::kVacuous) << "no case yet";
+  int64_t number = 0;
+  while (plan_.cells_for(plan_.source(number)).size() < 2) ledger.enter(judged(number, Status::kPass)), ++number;
+  ledger.enter(judged(number, Status::kIncorrect));
+  EXPECT_EQ(other().status, Status::kNotReached);
+  CaseResult both = judged(number + 1, Status::kIncorrect);
+  both.verdicts.push_back({plan_.cells()[1].cell, {Status::kVacuous, "", {}}});
+  ledger.enter(both);
+  EXPECT_EQ(other().status, Status::kVacuous) << "it was judged once";
+}
+
 }  // namespace
 }  // namespace attest

@@ -25,12 +25,14 @@ enum class Status : uint8_t {
   kKnownFailure,    // listed in the variant's record
   kUnexpectedPass,  // listed there, and holds
   kHarnessError,    // the oracle or Attest itself failed
+  kNotReached,      // of a whole cell: on each of its cases the kernel did not return
 };
 template <>
 struct EnumNames<Status> {
   static constexpr std::string_view kNames[] = {
       "pass",  "incorrect", "not promised", "unsupported", "invalid case",  "launch error",    "crashed",      "timed out",
-      "out of memory", "flaky", "vacuous", "undecided", "needs a GPU", "known failure", "unexpected pass", "harness error"};
+      "out of memory", "flaky", "vacuous", "undecided", "needs a GPU", "known failure", "unexpected pass", "harness error",
+      "not reached"};
 };
 
 struct Verdict {
