@@ -8,6 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
+#include <sstream>
 
 #include "build_info.h"
 #include "harness/error.h"
@@ -108,6 +110,17 @@ std::vector<std::string> regression_fixtures() {
   return paths;
 }
 
+/// Of two words for one thing parse_case takes the last; a user who gives both has made a mistake.
+void refuse_repeated_words(const std::string& text) {
+  std::set<std::string> given;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    Dtype dtype;
+    const std::string what = from_name(word, dtype) ? "a dtype" : word.substr(0, word.find('='));
+    if (!given.insert(what).second) throw UsageError(fmt::format("--case gives {} twice, the second time as '{}'", what, word));
+  }
+}
+
 void start(RunFlags& flags, CampaignOptions& options) {
   Selection& s = flags.selection;
   if (Device device; !flags.device.empty() && from_name(flags.device, device)) s.device = device;
@@ -119,6 +132,7 @@ void start(RunFlags& flags, CampaignOptions& options) {
   options.cases = flags.cases;
   options.domain.max_work = flags.max_work;
   if (!flags.budget.empty()) options.budget = std::chrono::ceil<std::chrono::seconds>(parse_duration(flags.budget, "--budget"));
+  refuse_repeated_words(flags.case_text);
   if (!flags.case_text.empty()) options.only = parse_case(flags.case_text);
   if (options.only)
     if (auto why = options.only->invalid_reason()) throw UsageError(fmt::format("--case is refused: {}", *why));
