@@ -7,28 +7,18 @@
 
 #include "build_info.h"
 #include "harness/error.h"
-#include "harness/oracle.h"
-#include "harness/property.h"
+#include "tools/check_records.h"
 #include "tools/commands.h"
 
 namespace attest {
 namespace {
 
 constexpr char kFooter[] =
-    "Exit codes: 0 all passed; 1 a kernel is wrong; 2 nothing ran; 3 bad usage; 4 the harness or the machine failed.";
-
-/// Two records of one name, or none at all, are faults of the build.
-template <class T>
-void check_registry(const char* what) {
-  const auto& registry = Registry<T>::instance();
-  if (registry.all().empty()) throw Error(fmt::format("no {} is registered: the program was linked wrongly", what));
-  for (const std::string& name : registry.duplicates()) throw Error(fmt::format("two {}s are called {}: rename one", what, name));
-}
+    "Exit codes: 0 all passed; 1 a kernel is wrong; 2 nothing ran, or nothing passed; 3 bad usage; 4 the harness or the machine "
+    "failed; 5 interrupted before all cases were judged.";
 
 int run(int argc, char** argv) {
-  check_registry<KernelVariant>("variant");
-  check_registry<Property>("property");
-  check_registry<Oracle>("oracle");
+  check_records();
   CLI::App app{"Attest: finds what the tests of attention kernels cannot see.", "attest"};
   app.footer(kFooter);
   app.set_version_flag("--version", fmt::format("attest {} ({})", kVersion, kCommit));

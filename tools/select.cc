@@ -8,6 +8,7 @@
 #include "harness/error.h"
 #include "harness/property.h"
 #include "kernels/torch_call.h"
+#include "tools/check_records.h"
 
 namespace attest {
 namespace {
@@ -32,6 +33,7 @@ bool is_faulty(const std::string& variant) { return variant.starts_with("faulty.
 
 void prepare(const Selection& selection) {
   for (const std::string& library : selection.load) load_operators(library);
+  if (!selection.load.empty()) check_records();
   for (const std::string& name : selection.variants) {
     if (!name.starts_with("torch:") || Registry<KernelVariant>::instance().find(name) != nullptr) continue;
     Registry<KernelVariant>::instance().add(torch_operator_variant(name.substr(6), selection.device.value_or(Device::kCpu)));
