@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -49,6 +50,15 @@ struct Binding {
   bool has(Role role) const { return std::find(roles.begin(), roles.end(), role) != roles.end(); }
 };
 
+/// All the operators called `name`, with their overloads' names.
+std::vector<std::string> overloads_of(const std::string& name) {
+  std::vector<std::string> found;
+  for (const c10::OperatorName& o : c10::Dispatcher::singleton().getAllOpNames())
+    if (o.name == name) found.push_back(o.overload_name.empty() ? name : name + "." + o.overload_name);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 c10::OperatorHandle find_operator(const std::string& qualified_name) {
   const auto colons = qualified_name.find("::");
   if (colons == std::string::npos)
@@ -56,8 +66,11 @@ c10::OperatorHandle find_operator(const std::string& qualified_name) {
   const auto dot = qualified_name.find('.', colons);
   const std::string overload = dot == std::string::npos ? "" : qualified_name.substr(dot + 1);
   const auto handle = c10::Dispatcher::singleton().findSchema({qualified_name.substr(0, dot), overload});
-  if (!handle) throw UsageError(fmt::format("Torch knows no operator {}; --load FILE.so brings operators in", qualified_name));
-  return *handle;
+  if (handle) return *handle;
+  const std::vector<std::string> overloads = overloads_of(qualified_name.substr(0, dot));
+  if (overloads.empty())
+    throw UsageError(fmt::format("Torch knows no operator {}; --load FILE.so brings operators in", qualified_name));
+  throw UsageError(fmt::format("Torch knows no operator {} but overloads of it: {}", qualified_name, fmt::join(overloads, ", ")));
 }
 
 /// lse, rem or logsumexp among the results after out.

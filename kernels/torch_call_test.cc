@@ -111,6 +111,7 @@ TEST(TorchCall, our_operators_run_as_variants_and_are_told_apart) {
 TEST(TorchCall, an_operator_that_can_not_be_called_is_a_usage_error_that_says_why) {
   const auto says = [](const std::string& name) { return usage_error_of([&] { torch_operator_variant(name, Device::kCpu); }); };
   EXPECT_THAT(says("attest_test::absent"), HasSubstr("Torch knows no operator attest_test::absent"));
+  EXPECT_THAT(says("aten::add"), HasSubstr("no operator aten::add but overloads of it: aten::add.Scalar, "));
   EXPECT_THAT(says("plain"), HasSubstr("write namespace::operator"));
   EXPECT_THAT(says("attest_test::needs_a_block_size"), HasSubstr("argument 'block_size'"));
   EXPECT_THAT(says("attest_test::no_values"), HasSubstr("has no argument called v"));
