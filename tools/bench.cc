@@ -11,6 +11,7 @@
 #include "harness/error.h"
 #include "tools/bench/session.h"
 #include "tools/commands.h"
+#include "tools/flags.h"
 #include "tools/machine.h"
 #include "tools/select.h"
 
@@ -166,8 +167,8 @@ void add_bench(CLI::App& app, Program& program) {
       ->capture_default_str()
       ->check(CLI::Range(int64_t{30}, int64_t{1000000}));
   c->add_option("--device", flags->device, "cuda or cpu")->capture_default_str()->check(CLI::IsMember({"cpu", "cuda"}));
-  c->add_option("--load", flags->selection.load, "shared library with Torch operators or variants of your own");
-  c->add_option("--out", flags->out, "JSON file (default on a GPU: reports/results/<op>-<gpu>-<date>.json)");
+  add_load(*c, flags->selection);
+  c->add_option("--out", flags->out, "JSON file (default on a GPU: reports/results/<op>-<gpu>-<date>.json)")->check(not_empty());
   add_bench_oracles(*c, program);
   c->callback([flags, c, &program] {
     if (c->get_subcommands().empty()) program.code = run(*flags);

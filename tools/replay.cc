@@ -9,6 +9,7 @@
 #include "harness/variant.h"
 #include "reports/grid.h"
 #include "tools/commands.h"
+#include "tools/flags.h"
 #include "tools/fixture_cells.h"
 #include "tools/machine.h"
 
@@ -84,7 +85,7 @@ void add_replay(CLI::App& app, Program& program) {
   c->add_option("--property", flags->selection.properties, "by these properties (default: the recorded one)");
   c->add_option("--device", flags->device, "only variants of this device")->check(CLI::IsMember({"cpu", "cuda"}));
   c->add_option("--timeout", flags->timeout, "for one property")->capture_default_str();
-  c->add_option("--load", flags->selection.load, "shared library with Torch operators or variants of your own");
+  add_load(*c, flags->selection);
   c->callback([flags, &program] { program.code = replay(program, *flags); });
 }
 

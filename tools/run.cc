@@ -17,6 +17,7 @@
 #include "reports/report.h"
 #include "tools/bench/result.h"
 #include "tools/commands.h"
+#include "tools/flags.h"
 #include "tools/machine.h"
 #include "tools/progress.h"
 #include "tools/select.h"
@@ -51,7 +52,8 @@ json encode(const CampaignOptions& o, const Selection& s) {
          {"provenance", o.provenance},
          {"ops", s.ops},
          {"load", s.load},
-         {"patterns", s.variants}};
+         {"patterns", s.variants},
+         {"poison_outputs", s.poison_outputs}};
   if (o.budget) j["budget_s"] = o.budget->count();
   if (o.only) j["case"] = to_string(*o.only);
   if (s.device) j["device"] = name_of(*s.device);
@@ -73,6 +75,7 @@ void decode(const json& j, CampaignOptions& o, Selection& s) {
   j.at("ops").get_to(s.ops);
   j.at("load").get_to(s.load);
   j.at("patterns").get_to(s.variants);
+  s.poison_outputs = j.value("poison_outputs", true);
   if (j.contains("budget_s")) o.budget = std::chrono::seconds(j.at("budget_s").get<int64_t>());
   if (j.contains("case")) o.only = parse_case(j.at("case").get<std::string>());
   if (Device device; j.contains("device") && from_name(j.at("device").get<std::string>(), device)) s.device = device;
@@ -185,27 +188,31 @@ void add_run(CLI::App& app, Program& program) {
   auto* cases = c->add_option("--cases", flags->cases, "cases per operator")
                     ->capture_default_str()
                     ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  auto* budget = c->add_option("--budget", flags->budget, "generate cases for this long, e.g. 30m")->excludes(cases);
-  auto* work = c->add_option("--max-work", flags->max_work, "the largest case, as B * Hq * Sq * Skv * (D + Dv)")
-                   ->capture_default_str()
-                   ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  auto* budget = c->add_option("--budget", flags->budget, "generate cases for this long, e.g. 30m")
+                     ->check(not_empty())
+                     ->excludes(cases);
+  c->add_option("--max-work", flags->max_work, "the largest case, as B * Hq * Sq * Skv * (D + Dv)")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   c->add_option("--case", flags->case_text, "this one case, e.g. 'op=softmax B=1 Hq=1 Hkv=1 Sq=4 Skv=65 D=16 bf16 causal'")
+      ->check(not_empty())
       ->excludes(cases)
       ->excludes(budget);
-  c->add_option("--seed", flags->seed, "the same seed gives the same cases on every machine (default: drawn, and printed)");
+  c->add_option("--seed", flags->seed, "the same seed gives the same cases on every machine (default: drawn, and printed)")
+      ->check(natural_number());
   c->add_option("--device", flags->device, "only variants of this device")->check(CLI::IsMember({"cpu", "cuda"}));
-  c->add_option("--jobs", flags->jobs, "worker processes (default: one a core)")->check(CLI::Range(1, 1024));
+  auto* jobs = c->add_option("--jobs", flags->jobs, "worker processes (default: one a core)")->check(CLI::Range(1, 1024));
   c->add_option("--timeout", flags->timeout, "for one property on one case")->capture_default_str();
-  c->add_option("--load", s.load, "shared library with Torch operators or variants of your own");
-  auto* out = c->add_option("--out", flags->out, "run folder (default: runs/<time>)");
-  c->add_option("--resume", flags->resume, "continue the run in this folder with its own options")
-      ->excludes(out)
-      ->excludes(cases)
-      ->excludes(budget)
-      ->excludes(work);
+  add_load(*c, s);
+  c->add_option("--out", flags->out, "run folder (default: runs/<time>)")->check(not_empty());
   c->add_flag("!--unfilled-outputs", s.poison_outputs, "leave outputs as they were allocated, for compute-sanitizer initcheck");
   c->add_flag("--no-shrink", flags->no_shrink, "report the first failing case as it is");
   c->add_flag("--no-regression", flags->no_regression, "do not replay fixtures/regression first");
+  const auto is_kept = [&](const CLI::Option* o) { return o != jobs && o != c->get_help_ptr(); };
+  const std::vector<CLI::Option*> kept = c->get_options(is_kept);
+  auto* resume = c->add_option("--resume", flags->resume, "continue the run in this folder with its own options; takes --jobs")
+                     ->check(not_empty());
+  for (CLI::Option* option : kept) resume->excludes(option);
   c->callback([flags, &program] { program.code = run(program, *flags); });
 }
 

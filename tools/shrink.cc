@@ -11,6 +11,7 @@
 #include "harness/shrink.h"
 #include "reports/grid.h"
 #include "tools/commands.h"
+#include "tools/flags.h"
 #include "tools/fixture_cells.h"
 #include "tools/machine.h"
 
@@ -96,7 +97,7 @@ void add_shrink(CLI::App& app, Program& program) {
                 "which variant fails (default: the recorded one, else the first that does)");
   c->add_option("--property", flags->selection.properties, "which property fails (default: likewise)");
   c->add_option("--timeout", flags->timeout, "for one property")->capture_default_str();
-  c->add_option("--load", flags->selection.load, "shared library with Torch operators or variants of your own");
+  add_load(*c, flags->selection);
   c->callback([flags, &program] {
     prepare(flags->selection);
     program.code = FixtureShrinker(program, *flags).run();
