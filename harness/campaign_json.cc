@@ -63,7 +63,7 @@ void to_json(json& j, const CampaignResult& r) {
 }
 
 void from_json(const json& j, CampaignResult& r) {
-  if (!j.is_object() || j.value("format", "") != "attest report 1") throw UsageError("this is no report of attest");
+  if (!j.is_object() || j.value("format", "") != "attest report 1") throw UsageError("it is no report of attest");
   j.at("provenance").get_to(r.provenance);
   j.at("cases").get_to(r.cases);
   j.at("time").get_to(r.time);

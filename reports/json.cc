@@ -28,8 +28,10 @@ CampaignResult read_report(const std::string& path) {
   try {
     if (j.is_discarded()) throw UsageError("it is no JSON");
     return j.get<CampaignResult>();
-  } catch (const std::exception& e) {
-    throw UsageError(fmt::format("{} is not a report this version reads: {}", file, e.what()));
+  } catch (const json::exception&) {
+    throw UsageError(fmt::format("{} is damaged: make it again with attest run", file));
+  } catch (const Error& e) {
+    throw UsageError(fmt::format("{} is not a report that this version reads: {}", file, e.what()));
   }
 }
 

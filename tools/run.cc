@@ -86,8 +86,10 @@ void resume(const std::string& folder, CampaignOptions& options, Selection& sele
   if (!file) throw UsageError(fmt::format("{} is no run folder: it has no run.json", folder));
   try {
     decode(json::parse(file), options, selection);
-  } catch (const std::exception& e) {
-    throw UsageError(fmt::format("{}/run.json cannot be read: {}", folder, e.what()));
+  } catch (const json::exception&) {
+    throw UsageError(fmt::format("{}/run.json is damaged, so the run cannot be continued: start a new one", folder));
+  } catch (const Error& e) {
+    throw UsageError(fmt::format("{}/run.json cannot be used: {}; start a new run", folder, e.what()));
   }
   options.out = folder;
 }

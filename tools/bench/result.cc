@@ -127,8 +127,8 @@ Results decode_results(const std::string& text) try {
   if (j.contains("roof")) r.roof = Roof{j["roof"].at("flops_per_second"), j["roof"].at("bytes_per_second")};
   for (const json& row : j.at("rows")) r.rows.push_back(decode(row));
   return r;
-} catch (const json::exception& e) {
-  throw Error(fmt::format("this is no file of attest bench: {}", e.what()));
+} catch (const json::exception&) {
+  throw Error("this is no file of attest bench, or a damaged one");
 }
 
 std::string file_name(Op op, const Results& results) {
