@@ -23,9 +23,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// While shrinking, a candidate that hangs is given up sooner: the minimum is judged again with the full time.
-constexpr milliseconds kProbeTimeout{3000};
-
 class Campaign {
  public:
   Campaign(const CampaignOptions& options, const CampaignHooks& hooks, CampaignListener& listener)
@@ -156,10 +153,12 @@ class Campaign {
     const std::string folder = fmt::format("fixtures/{}/{}", planned.cell.variant, planned.cell.property);
     std::filesystem::create_directories(options_.out + "/" + folder);
     cell.fixture = options_.out + "/" + folder + "/1.h5";
-    ShrinkResult minimum =
-        shrink({planned.cell, cell.source, cell.worst, planned.domain, 2000, std::chrono::seconds(180),
-                [&](const Source& source, bool final) { return probe(worker, planned.cell, source, final, cell.fixture); },
-                [&](const Source& source) { return inputs_of(source); }});
+    const auto judged = [&, probes = int64_t{0}](const Source& source, bool final) mutable {
+      tell_shrinking(planned.cell, ++probes);
+      return probe(worker, planned.cell, source, final, cell.fixture);
+    };
+    const ShrinkResult minimum = shrink({planned.cell, cell.source, cell.worst, planned.domain, 2000, std::chrono::seconds(180),
+                                         judged, [&](const Source& source) { return inputs_of(source); }});
     cell.source = minimum.minimum;
     cell.worst = minimum.verdict;
     cell.sentence = minimum.verdict.sentence;
@@ -167,9 +166,14 @@ class Campaign {
     cell.probes = minimum.probes;
   }
 
+  void tell_shrinking(const Cell& cell, int64_t probes) {
+    std::lock_guard lock(mutex_);
+    listener_.shrinking(cell, probes);
+  }
+
   Verdict probe(WorkerProcess& worker, const Cell& cell, const Source& source, bool final, const std::string& fixture) {
-    const milliseconds timeout = final ? options_.timeout : std::min(options_.timeout, kProbeTimeout);
-    JobResult result = worker.work({source, {cell}, final ? fixture : ""}, timeout);
+    const JobResult result = final ? worker.work_and_confirm({source, {cell}, fixture}, options_.timeout)
+                                   : worker.work({source, {cell}, ""}, std::min(options_.timeout, kProbeTimeout));
     if (result.verdicts.empty()) return {Status::kHarnessError, "the worker gave no verdict", {}};
     Verdict verdict = result.verdicts.back().verdict;
     const bool never_returned = verdict.status == Status::kCrashed || verdict.status == Status::kTimedOut;

@@ -60,6 +60,7 @@ class CampaignListener {
   virtual ~CampaignListener() = default;
   virtual void campaign_started(int64_t /*cases; 0 with a budget*/) {}
   virtual void case_finished(int64_t /*done*/, int64_t /*cells failing so far*/) {}
+  virtual void shrinking(const Cell& /*cell*/, int64_t /*probes so far*/) {}
   virtual void counterexample_found(const CellResult&) {}
   virtual void campaign_finished(const CampaignResult&) {}
 };

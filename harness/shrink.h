@@ -11,6 +11,10 @@ namespace attest {
 
 struct Inputs;
 
+/// A candidate that hangs is given up after this, or the user's time-out if that is shorter: the minimum is judged again with
+/// the full time.
+inline constexpr std::chrono::milliseconds kProbeTimeout{3000};
+
 struct ShrinkTask {
   Cell cell;
   Source source;       // fails

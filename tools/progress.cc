@@ -27,12 +27,23 @@ void Progress::draw(int64_t done, int64_t failing) {
   std::fflush(stderr);
 }
 
-void Progress::case_finished(int64_t done, int64_t failing) {
+bool Progress::is_due() {
   const auto now = steady_clock::now();
   const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
-  if (now - last_ < pause && done != total_) return;
+  if (now - last_ < pause) return false;
   last_ = now;
-  draw(done, failing);
+  return true;
+}
+
+void Progress::case_finished(int64_t done, int64_t failing) {
+  if (is_due() || done == total_) draw(done, failing);
+}
+
+void Progress::shrinking(const Cell& cell, int64_t probes) {
+  if (!is_due()) return;
+  fmt::print(stderr, "{}shrinking {} × {}: {} probes{}", terminal_ ? kClearLine : "", cell.variant, cell.property, probes,
+             terminal_ ? "" : "\n");
+  std::fflush(stderr);
 }
 
 void Progress::counterexample_found(const CellResult& cell) {

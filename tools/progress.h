@@ -12,10 +12,13 @@ class Progress : public CampaignListener {
   Progress();
   void campaign_started(int64_t cases) override;
   void case_finished(int64_t done, int64_t failing) override;
+  void shrinking(const Cell& cell, int64_t probes) override;
   void counterexample_found(const CellResult& cell) override;
   void campaign_finished(const CampaignResult& result) override;
 
  private:
+  /// Whether enough time has gone by since something was drawn; then it counts as drawn now.
+  bool is_due();
   void draw(int64_t done, int64_t failing);
 
   bool terminal_;
