@@ -153,6 +153,7 @@ class Campaign {
     const std::string folder = fmt::format("fixtures/{}/{}", planned.cell.variant, planned.cell.property);
     std::filesystem::create_directories(options_.out + "/" + folder);
     cell.fixture = options_.out + "/" + folder + "/1.h5";
+    cell.load = options_.load;
     const auto judged = [&, probes = int64_t{0}](const Source& source, bool final) mutable {
       tell_shrinking(planned.cell, ++probes);
       return probe(worker, planned.cell, source, final, cell.fixture);

@@ -26,6 +26,7 @@ struct CampaignOptions {
   int jobs = 1;
   std::chrono::milliseconds timeout{20000};
   std::string out;                 // run folder; exists
+  std::vector<std::string> load;   // libraries that the workers load: what a replay needs, too
   bool shrink = true;
   std::map<std::string, std::string> provenance;
 };
@@ -40,6 +41,7 @@ struct CellResult {
   Source source;                     // of `worst`; after shrinking the minimum
   Source found;                      // the source that failed first
   std::string fixture;               // path of the counterexample
+  std::vector<std::string> load;     // libraries that its replay needs; absolute paths
   int64_t cases_before = 0;          // cases this cell had seen when it failed
   int64_t shrinks = 0, probes = 0;
   std::map<std::string, double> worst_headroom;  // quantity → error / bound, over all passes

@@ -23,6 +23,7 @@ void to_json(json& j, const CellResult& c) {
            {"source", c.source},
            {"found", c.found},
            {"fixture", c.fixture},
+           {"load", c.load},
            {"cases_before", c.cases_before},
            {"shrinks", c.shrinks},
            {"probes", c.probes},
@@ -45,6 +46,7 @@ void from_json(const json& j, CellResult& c) {
   j.at("source").get_to(c.source);
   j.at("found").get_to(c.found);
   j.at("fixture").get_to(c.fixture);
+  c.load = j.value("load", std::vector<std::string>());
   j.at("cases_before").get_to(c.cases_before);
   j.at("shrinks").get_to(c.shrinks);
   j.at("probes").get_to(c.probes);

@@ -46,9 +46,11 @@ Record blank_record(const Job& job, const Inputs& inputs, const std::map<std::st
   record.edits = job.source.edits;
   record.variant = job.cells.back().variant;
   record.property = job.cells.back().property;
-  if (variant != nullptr) record.contract = to_string(variant->contract.tolerance) + ": " + variant->contract.reason;
   record.verdict = {Status::kCrashed, "the kernel never returned", {}};
   record.provenance = provenance;
+  if (variant == nullptr) return record;
+  record.contract = to_string(variant->contract.tolerance) + ": " + variant->contract.reason;
+  record.provenance["device"] = name_of(variant->device);
   return record;
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "harness/error.h"
+#include "harness/printable.h"
 #include "harness/variant.h"
 
 namespace attest {
@@ -71,6 +72,20 @@ Grid grid_of(const std::string& op, const std::vector<const CellResult*>& cells)
   return grid;
 }
 
+/// What --case takes and what was done to its data since, apart.
+std::string source_text(const Source& source) {
+  std::string text = source.made_by ? fmt::format("  case       {}\n", to_string(*source.made_by))
+                                    : fmt::format("  fixture    {}\n", source.fixture);
+  if (!source.edits.empty()) text += fmt::format("  edits      {}\n", fmt::join(source.edits, "; "));
+  return text;
+}
+
+std::string replay_arguments(const CellResult& cell) {
+  std::string text;
+  for (const std::string& library : cell.load) text += fmt::format("--load {} ", shell_word(library));
+  return text + shell_word(cell.fixture);
+}
+
 }  // namespace
 
 std::vector<Grid> grids(const CampaignResult& result) {
@@ -108,9 +123,9 @@ std::string counterexample_text(const CellResult& cell) {
   std::string text = fmt::format("{}  {} × {}", upper(name_of(cell.status)), cell.cell.variant, cell.cell.property);
   if (is_failure(cell.status))
     text += fmt::format("   minimal after {} cases, {} shrinks ({} probes)", cell.cases_before, cell.shrinks, cell.probes);
-  text += fmt::format("\n  {}\n  case       {}\n", cell.sentence, to_string(cell.source));
+  text += fmt::format("\n  {}\n", cell.sentence) + source_text(cell.source);
   if (const Comparison* worst = worst_of(cell.worst)) text += comparison_text(*worst);
-  if (!cell.fixture.empty()) text += fmt::format("  replay     attest replay {}\n", cell.fixture);
+  if (!cell.fixture.empty()) text += fmt::format("  replay     attest replay {}\n", replay_arguments(cell));
   return text;
 }
 

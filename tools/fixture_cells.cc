@@ -8,10 +8,34 @@
 
 namespace attest {
 
+namespace {
+
+std::string recorded(const Record& record, const char* key) {
+  const auto it = record.provenance.find(key);
+  return it == record.provenance.end() ? "" : it->second;
+}
+
+}  // namespace
+
+void prepare_for(const Record& record, const std::string& path, Selection& selection) {
+  const bool is_recorded = selection.variants.empty() && !record.variant.empty();
+  if (is_recorded) selection.variants = {record.variant};
+  if (Device device; is_recorded && record.variant.starts_with("torch:") && !selection.device &&
+                     from_name(recorded(record, "device"), device))
+    selection.device = device;
+  try {
+    prepare(selection);
+    selected_variants(selection);
+  } catch (const UsageError& e) {
+    const std::string load = recorded(record, "load");
+    if (!is_recorded || load.empty() || !selection.load.empty()) throw;
+    throw UsageError(fmt::format("{}: {}; its variant came from {}", path, e.what(), load));
+  }
+}
+
 std::vector<Cell> cells_of(const Record& record, const std::string& path, const Selection& selection) {
   Selection wanted = selection;
   wanted.ops = {std::string(name_of(record.inputs.problem.op))};
-  if (wanted.variants.empty() && !record.variant.empty()) wanted.variants = {record.variant};
   if (wanted.properties.empty() && !record.property.empty()) wanted.properties = {record.property};
   std::vector<Cell> cells;
   for (const std::string& variant : selected_variants(wanted))

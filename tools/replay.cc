@@ -53,13 +53,13 @@ int replay(const Program& program, ReplayFlags& flags) {
   if (Device device; from_name(flags.device, device)) flags.selection.device = device;
   const auto timeout = parse_duration(flags.timeout, "--timeout");
   const std::string logs = std::filesystem::temp_directory_path().string();
-  std::vector<std::string> own = flags.selection.variants;
-  prepare(flags.selection);
-  const CampaignHooks hooks = campaign_hooks(program, flags.selection, logs);
   Tally tally;
   for (const std::string& path : flags.fixtures) {
     const Record record = read_fixture(path);
-    for (const Cell& cell : cells_of(record, path, flags.selection)) {
+    Selection selection = flags.selection;
+    prepare_for(record, path, selection);
+    const CampaignHooks hooks = campaign_hooks(program, selection, logs);
+    for (const Cell& cell : cells_of(record, path, selection)) {
       const Device device = Registry<KernelVariant>::instance().find(cell.variant)->device;
       if (device == Device::kCuda && why_no_gpu()) {
         fmt::print("{}: needs a GPU  {} × {}\n  {}\n", path, cell.variant, cell.property, *why_no_gpu());

@@ -162,6 +162,7 @@ int run(const Program& program, RunFlags& flags) {
     prepare(flags.selection);
     options.domain.ops = selected_ops(flags.selection);
   }
+  options.load = flags.selection.load;
   options.jobs = flags.jobs > 0 ? flags.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   fmt::print("seed {}   {} variants, {} properties   {}\n", options.seed, options.variants.size(), options.properties.size(),
              options.out);

@@ -5,6 +5,7 @@
 #include "harness/tensors.h"
 #include "harness/worker.h"
 #include "tools/commands.h"
+#include "tools/flags.h"
 #include "tools/machine.h"
 
 namespace attest {
@@ -28,6 +29,7 @@ void add_worker(CLI::App& app, Program& program) {
     poison_fresh(!flags->unfilled_outputs);
     prepare(flags->selection);
     flags->options.provenance = machine_provenance();
+    if (!flags->selection.load.empty()) flags->options.provenance["load"] = load_arguments(flags->selection);
     program.code = run_worker(flags->options, {read_fixture, write_fixture});
   });
 }
