@@ -37,11 +37,12 @@ class Campaign {
     if (options_.budget) stop_at_ = start + *options_.budget;
     listener_.campaign_started(options_.budget ? 0 : plan_.size());
     in_threads([this](WorkerProcess& worker) { judge_cases(worker); });
+    CampaignResult result;
+    result.interrupted = interrupted() && !stopping() && ledger_.entered() < plan_.size();
     if (options_.shrink) {
       to_shrink_ = ledger_.to_shrink();
       in_threads([this](WorkerProcess& worker) { shrink_cells(worker); });
     }
-    CampaignResult result;
     result.cells = ledger_.conclude();
     result.provenance = options_.provenance;
     result.cases = ledger_.entered();

@@ -54,6 +54,7 @@ struct CampaignResult {
   int64_t cases = 0;
   TimeShare time;
   double seconds = 0;
+  bool interrupted = false;          // before all cases were judged
 };
 
 /// Learns of what happens while it happens. Calls come from one thread at a time.

@@ -61,6 +61,7 @@ void to_json(json& j, const CampaignResult& r) {
            {"cases", r.cases},
            {"time", r.time},
            {"seconds", r.seconds},
+           {"interrupted", r.interrupted},
            {"cells", r.cells}};
 }
 
@@ -70,6 +71,7 @@ void from_json(const json& j, CampaignResult& r) {
   j.at("cases").get_to(r.cases);
   j.at("time").get_to(r.time);
   j.at("seconds").get_to(r.seconds);
+  r.interrupted = j.value("interrupted", false);
   j.at("cells").get_to(r.cells);
 }
 

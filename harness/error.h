@@ -10,9 +10,10 @@ namespace attest {
 enum class ExitCode : int {
   kAllPassed = 0,
   kKernelWrong = 1,
-  kNothingRan = 2,
+  kNothingRan = 2,     // or nothing of what ran passed
   kBadUsage = 3,
   kHarnessFailed = 4,  // Attest, the machine or a file failed; says nothing about any kernel
+  kInterrupted = 5,    // before all cases were judged, and no kernel was found wrong until then
 };
 
 class Error : public std::runtime_error {

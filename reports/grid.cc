@@ -86,6 +86,18 @@ std::string replay_arguments(const CellResult& cell) {
   return text + shell_word(cell.fixture);
 }
 
+const char* headline(const CampaignResult& result) {
+  switch (static_cast<ExitCode>(exit_code(result))) {
+    case ExitCode::kAllPassed: return "All passed";
+    case ExitCode::kKernelWrong: return "A kernel is wrong";
+    case ExitCode::kHarnessFailed: return "The harness or the machine failed";
+    case ExitCode::kInterrupted: return "Interrupted before all cases were judged";
+    default: break;
+  }
+  const auto ran = [](const CellResult& c) { return c.cases_before > c.unsupported; };
+  return std::any_of(result.cells.begin(), result.cells.end(), ran) ? "Nothing passed" : "Nothing ran";
+}
+
 }  // namespace
 
 std::vector<Grid> grids(const CampaignResult& result) {
@@ -150,9 +162,7 @@ std::string conclusion(const CampaignResult& result) {
   for (const CellResult& c : result.cells) ++count[c.status];
   std::vector<std::string> parts;
   for (const auto& [status, n] : count) parts.push_back(fmt::format("{} {}", n, name_of(status)));
-  static constexpr const char* kHeadline[] = {"All passed", "A kernel is wrong", "Nothing ran", "Bad usage",
-                                              "The harness or the machine failed"};
-  return fmt::format("{}: {} cells: {}.", kHeadline[exit_code(result)], result.cells.size(), fmt::join(parts, ", "));
+  return fmt::format("{}: {} cells: {}.", headline(result), result.cells.size(), fmt::join(parts, ", "));
 }
 
 int exit_code(const CampaignResult& result) {
@@ -160,9 +170,10 @@ int exit_code(const CampaignResult& result) {
   for (const CellResult& c : result.cells) {
     if (is_failure(c.status)) return static_cast<int>(ExitCode::kKernelWrong);
     harness = harness || c.status == Status::kHarnessError || c.status == Status::kUndecided;
-    passed = passed || c.passed > 0;
+    passed = passed || c.status == Status::kPass || c.status == Status::kUnexpectedPass;
   }
   if (harness) return static_cast<int>(ExitCode::kHarnessFailed);
+  if (result.interrupted) return static_cast<int>(ExitCode::kInterrupted);
   return static_cast<int>(passed ? ExitCode::kAllPassed : ExitCode::kNothingRan);
 }
 

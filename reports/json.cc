@@ -46,6 +46,7 @@ CampaignResult merge_reports(const std::vector<CampaignResult>& results) {
       if (graver) cells[c.cell] = c;
     }
     if (&r == &results.front()) continue;
+    merged.interrupted = merged.interrupted || r.interrupted;
     merged.cases += r.cases;
     merged.seconds += r.seconds;
     merged.time += r.time;

@@ -105,8 +105,15 @@ TEST(Report, the_exit_code_is_the_gravest_thing_that_happened) {
   EXPECT_EQ(exit_code(r), static_cast<int>(ExitCode::kNothingRan));
   r.cells = {cell("softmax.a", "returns", Status::kNeedsGpu)};
   EXPECT_EQ(exit_code(r), static_cast<int>(ExitCode::kNothingRan)) << "a skip is no pass";
+  r.cells.push_back(cell("softmax.z", "returns", Status::kNotPromised));
+  r.cells.back().cases_before = r.cells.back().passed = 3;
+  EXPECT_EQ(exit_code(r), static_cast<int>(ExitCode::kNothingRan)) << "nor is a cell that passed on some cases only";
+  EXPECT_TRUE(conclusion(r).starts_with("Nothing passed")) << conclusion(r);
   r.cells.push_back(cell("softmax.b", "returns", Status::kPass));
   EXPECT_EQ(exit_code(r), static_cast<int>(ExitCode::kAllPassed));
+  r.interrupted = true;
+  EXPECT_EQ(exit_code(r), static_cast<int>(ExitCode::kInterrupted));
+  EXPECT_TRUE(conclusion(r).starts_with("Interrupted")) << conclusion(r);
   r.cells.push_back(cell("softmax.c", "returns", Status::kUndecided));
   EXPECT_EQ(exit_code(r), static_cast<int>(ExitCode::kHarnessFailed)) << "undecided is never a pass";
   r.cells.push_back(cell("softmax.d", "returns", Status::kFlaky));

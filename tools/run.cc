@@ -13,6 +13,7 @@
 
 #include "build_info.h"
 #include "harness/error.h"
+#include "harness/printable.h"
 #include "reports/grid.h"
 #include "reports/report.h"
 #include "tools/bench/result.h"
@@ -173,7 +174,7 @@ int run(const Program& program, RunFlags& flags) {
   write_file(options.out + "/report.json", json_report(result));
   write_file(options.out + "/report.md", markdown_report(result));
   fmt::print("\n{}", text_report(result));
-  if (hooks.interrupted()) fmt::print("Interrupted. Continue with: attest run --resume {}\n", options.out);
+  if (hooks.interrupted()) fmt::print("Interrupted. Continue with: attest run --resume {}\n", shell_word(options.out));
   fmt::print("Reports: {0}/report.md, {0}/report.json\n", options.out);
   return exit_code(result);
 }
