@@ -1,4 +1,5 @@
 // The program as a user meets it: exit codes, sentences, determinism, resuming.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -6,6 +7,7 @@
 #include <boost/process/child.hpp>
 #include <boost/process/exe.hpp>
 #include <boost/process/io.hpp>
+#include <boost/process/pipe.hpp>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -19,6 +21,7 @@ namespace attest {
 namespace {
 
 namespace bp = boost::process;
+using testing::HasSubstr;
 
 int code(ExitCode c) { return static_cast<int>(c); }
 
@@ -55,6 +58,14 @@ TEST(Program, bad_usage_has_its_own_exit_code_and_one_sentence) {
       {"run", "--case", "op=softmax Banana=3"},
       {"run", "--cases", "-4"},
       {"run", "--cases", "many"},
+      {"run", "--case", ""},
+      {"run", "--case", "op=softmax Sq=1 Sq=2"},
+      {"run", "--case", "op=softmax bf16 fp32"},
+      {"run", "--out", ""},
+      {"run", "--resume", ""},
+      {"run", "--budget", ""},
+      {"run", "--seed", "-1"},
+      {"run", "--seed", "1x"},
       {"run", "--timeout", "soon"},
       {"run", "--budget", "-3m"},
       {"run", "--load", "/no/such/library.so"},
@@ -84,6 +95,25 @@ TEST(Program, a_seed_gives_the_same_report_whatever_the_number_of_jobs) {
   EXPECT_EQ(comparable(one), comparable(two));
 }
 
+int64_t lines_of(const std::string& path) {
+  std::ifstream file(path);
+  return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+}
+
+/// Runs the program, sends `signal` once its journal has 12 lines, and waits.
+ProgramRun stopped_program(const std::vector<std::string>& args, const std::string& out, int signal) {
+  bp::ipstream text;
+  bp::child child(bp::exe = std::string(ATTEST_PROGRAM), bp::args = args, (bp::std_out & bp::std_err) > text);
+  const std::string journal = out + "/journal.jsonl";
+  for (int i = 0; i < 3000 && lines_of(journal) < 12; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  kill(child.id(), signal);
+  ProgramRun run;
+  run.output.assign(std::istreambuf_iterator<char>(text), {});
+  child.wait();
+  run.exit_code = child.exit_code();
+  return run;
+}
+
 class Stopped : public ::testing::TestWithParam<int> {};
 
 TEST_P(Stopped, run_is_resumed_to_the_report_it_would_have_given) {
@@ -91,16 +121,8 @@ TEST_P(Stopped, run_is_resumed_to_the_report_it_would_have_given) {
   std::filesystem::remove_all(whole);
   std::filesystem::remove_all(stopped);
   attest_program(small_run(whole, {"--jobs", "2"}));
-  bp::child child(bp::exe = std::string(ATTEST_PROGRAM), bp::args = small_run(stopped, {"--jobs", "2"}),
-                  (bp::std_out & bp::std_err) > bp::null);
-  const auto journal = [&] {
-    std::ifstream file(stopped + "/journal.jsonl");
-    return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
-  };
-  for (int i = 0; i < 3000 && journal() < 12; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  kill(child.id(), GetParam());
-  child.wait();
-  ASSERT_GE(journal(), 12);
+  stopped_program(small_run(stopped, {"--jobs", "2"}), stopped, GetParam());
+  ASSERT_GE(lines_of(stopped + "/journal.jsonl"), 12);
   // An interrupt still leaves a report of what was found, a kill none.
   ASSERT_EQ(std::filesystem::exists(stopped + "/report.json"), GetParam() == SIGINT) << "was it too fast to be killed?";
   if (GetParam() == SIGINT) ASSERT_LT(read_report(stopped).cases, read_report(whole).cases) << "it was too fast to be interrupted";
@@ -109,6 +131,76 @@ TEST_P(Stopped, run_is_resumed_to_the_report_it_would_have_given) {
 }
 INSTANTIATE_TEST_SUITE_P(Each, Stopped, ::testing::Values(SIGINT, SIGKILL),
                          [](const auto& info) { return info.param == SIGINT ? "interrupted" : "killed"; });
+
+TEST(Program, a_torn_journal_is_continued_as_often_as_one_likes) {
+  const std::string out = fresh_folder();
+  attest_program(small_run(out, {"--jobs", "1"}));
+  const nlohmann::json whole = comparable(out);
+  const std::string journal = out + "/journal.jsonl";
+  for (int i = 0; i < 3; ++i) {
+    std::filesystem::resize_file(journal, std::filesystem::file_size(journal) / 2);
+    EXPECT_EQ(attest_program({"run", "--resume", out}).exit_code, code(ExitCode::kKernelWrong));
+    EXPECT_EQ(comparable(out), whole);
+  }
+}
+
+TEST(Program, an_interrupted_run_has_passed_nothing_and_says_how_to_go_on) {
+  const std::string out = fresh_folder();
+  const ProgramRun run = stopped_program({"run", "--variant", "softmax.cpu.fixed_order", "--cases", "2000", "--seed", "1",
+                                          "--no-regression", "--out", out},
+                                         out, SIGINT);
+  EXPECT_EQ(run.exit_code, code(ExitCode::kInterrupted)) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("Interrupted before all cases were judged"));
+  EXPECT_THAT(run.output, HasSubstr("--resume " + out));
+  EXPECT_EQ(run.output.find("All passed"), std::string::npos);
+}
+
+TEST(Program, what_a_run_folder_fixes_is_not_given_again) {
+  const std::string out = fresh_folder();
+  const std::vector<std::string> args{"run",     "--variant", "softmax.cpu.fixed_order", "--property", "returns",
+                                      "--cases", "1",         "--no-regression",         "--out",      out};
+  ASSERT_EQ(attest_program(args).exit_code, 0);
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{"--seed", "1"},
+                                                                                    {"--variant", "*"},
+                                                                                    {"--op", "softmax"},
+                                                                                    {"--property", "*"},
+                                                                                    {"--case", "Sq=1"},
+                                                                                    {"--cases", "1"},
+                                                                                    {"--device", "cpu"},
+                                                                                    {"--load", "x.so"},
+                                                                                    {"--no-shrink"},
+                                                                                    {"--no-regression"},
+                                                                                    {"--timeout", "1s"}}) {
+    std::vector<std::string> resumed{"run", "--resume", out};
+    resumed.insert(resumed.end(), more.begin(), more.end());
+    const ProgramRun run = attest_program(resumed);
+    EXPECT_EQ(run.exit_code, code(ExitCode::kBadUsage)) << more[0];
+    EXPECT_THAT(run.output, HasSubstr(more[0] + " excludes --resume"));
+  }
+  EXPECT_EQ(attest_program({"run", "--resume", out, "--jobs", "1"}).exit_code, 0);
+}
+
+TEST(Program, a_damaged_file_is_named_in_a_sentence_of_our_own) {
+  const std::string out = fresh_folder();
+  std::filesystem::create_directories(out);
+  for (const char* text :
+       {"", "{", "[]", "{}", R"({"format": "attest run 1"})", R"({"format": "attest report 1"})", R"({"format": 3})"}) {
+    for (const char* name : {"/run.json", "/report.json"}) std::ofstream(out + name) << text;
+    for (const ProgramRun& run : {attest_program({"run", "--resume", out}), attest_program({"report", out})}) {
+      EXPECT_EQ(run.exit_code, code(ExitCode::kBadUsage)) << text;
+      EXPECT_EQ(run.output.find("json.exception"), std::string::npos) << run.output;
+      EXPECT_THAT(run.output, HasSubstr(out));
+    }
+  }
+}
+
+TEST(Program, after_a_kernel_that_does_not_return_its_other_laws_are_not_reached) {
+  const std::string out = fresh_folder();
+  const ProgramRun run = attest_program({"run", "--variant", "faulty.softmax.segfault", "--property", "returns", "--property",
+                                         "repeat_run.*", "--cases", "5", "--seed", "1", "--no-shrink", "--out", out});
+  EXPECT_EQ(run.exit_code, code(ExitCode::kKernelWrong)) << run.output;
+  EXPECT_THAT(run.output, testing::ContainsRegex("repeat_run +not reached\n"));
+}
 
 TEST(Program, a_budget_ends_a_run_that_has_judged_cases) {
   const std::string out = fresh_folder();
