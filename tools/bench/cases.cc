@@ -22,6 +22,14 @@ constexpr Shape kShapes[] = {
     {Device::kCuda, 1, 32, 8, 1024, 1024, 128},
     {Device::kCuda, 4, 32, 8, 128, 128, 128},
     {Device::kCuda, 8, 32, 8, 64, 64, 128},
+    // Training and long prefill with as many KV heads as query heads.
+    {Device::kCuda, 8, 16, 16, 1024, 1024, 128},
+    {Device::kCuda, 4, 16, 16, 2048, 2048, 128},
+    {Device::kCuda, 2, 16, 16, 4096, 4096, 128},
+    {Device::kCuda, 1, 16, 16, 8192, 8192, 128},
+    {Device::kCuda, 4, 32, 32, 2048, 2048, 64},
+    {Device::kCuda, 4, 32, 32, 4096, 4096, 128},
+    {Device::kCuda, 2, 32, 32, 8192, 8192, 128},
     // Small enough for plain C++ on one core: they show that the command works, and what a change costs.
     {Device::kCpu, 1, 4, 2, 1, 64, 64},
     {Device::kCpu, 1, 4, 2, 32, 32, 64},
@@ -55,6 +63,8 @@ std::string shape_name(const AttentionProblem& p) {
   } else {
     name += fmt::format("chunk-{}-of-{}", length_name(p.seqlen_q), length_name(p.seqlen_kv));
   }
+  if (p.num_heads_q == p.num_heads_kv) name += fmt::format("-h{}", p.num_heads_q);
+  if (p.num_heads_q == p.num_heads_kv && p.head_dim != 128) name += fmt::format("-d{}", p.head_dim);
   return p.causal ? name : name + "-full";
 }
 

@@ -23,7 +23,8 @@ struct BenchCase {
 std::vector<BenchCase> bench_cases();
 
 /// Derived from the tensors: decode-1k (Sq = 1, Skv = 1024), prefill-512 (Sq = Skv), batch4-prefill-128,
-/// chunk-64-of-256 (neither); "-full" where every query sees every key.
+/// chunk-64-of-256 (neither); "-h16" where every query head has a KV head of its own, with "-d64" where D is not 128; "-full"
+/// where every query sees every key.
 std::string shape_name(const AttentionProblem& p);
 
 }  // namespace attest::bench

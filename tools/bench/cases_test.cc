@@ -8,7 +8,7 @@ namespace attest::bench {
 namespace {
 
 AttentionProblem lengths(int64_t batch, int64_t seqlen_q, int64_t seqlen_kv, bool causal = true) {
-  return {.batch = batch, .seqlen_q = seqlen_q, .seqlen_kv = seqlen_kv, .causal = causal};
+  return {.batch = batch, .num_heads_q = 2, .seqlen_q = seqlen_q, .seqlen_kv = seqlen_kv, .causal = causal};
 }
 
 TEST(BenchCases, names_come_from_the_tensors) {
@@ -18,6 +18,12 @@ TEST(BenchCases, names_come_from_the_tensors) {
   EXPECT_EQ(shape_name(lengths(8, 64, 64)), "batch8-prefill-64");
   EXPECT_EQ(shape_name(lengths(2, 64, 65536)), "batch2-chunk-64-of-64k");
   EXPECT_EQ(shape_name(lengths(1, 1500, 1500, false)), "prefill-1500-full");
+  AttentionProblem own_heads = lengths(4, 2048, 2048);
+  own_heads.num_heads_q = own_heads.num_heads_kv = 32;
+  own_heads.head_dim = own_heads.head_dim_v = 128;
+  EXPECT_EQ(shape_name(own_heads), "batch4-prefill-2k-h32");
+  own_heads.head_dim = own_heads.head_dim_v = 64;
+  EXPECT_EQ(shape_name(own_heads), "batch4-prefill-2k-h32-d64");
 }
 
 TEST(BenchCases, every_case_is_valid_and_has_its_own_name) {
