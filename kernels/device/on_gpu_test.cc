@@ -34,7 +34,7 @@ class Prepared {
     const int64_t size = p_.num_rows() * p_.seqlen_kv;
     p_.weights = workspace_.data_ptr<float>();
     p_.dlogits = p_.weights + size;
-    p_.logits = p_.dlogits + size;
+    p_.logits = in_.problem.op == Op::kSoftmax ? p_.weights : p_.dlogits + size;
     p_.stream = stream.get();
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }

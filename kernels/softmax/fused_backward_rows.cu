@@ -5,9 +5,9 @@
 // and a gradient at saturation keeps its digits. Without a dominant key no single dP matters, and δ = dout·out, nearly the mean
 // of dP, keeps every d as small as it can be: columns 8x … 8x + 7 in lane x of 16, ascending (fma), then lanes 1, 2, 4, 8 apart.
 //
-// dq's guess of the shift is dlse − (δ − reference), so that its correction is small. A guess of the size of δ's rounding, up to
-// u Σ|dout·out| (u: of the element type), is taken for 0 where a key is dominant: that key's dz then is rounded once, in the
-// correction.
+// dq's guess of the shift is dlse − (δ − reference), so that its correction is small. A guess of the size of δ's own error, up to
+// 2u Σ|dout·out| (u: of the element type; out is rounded, and so were the weights it sums), is taken for 0 where a key is
+// dominant: that key's dz then is rounded once, in the correction.
 #include "kernels/device/launch.h"
 #include "kernels/softmax/fused_backward.h"
 
@@ -135,12 +135,12 @@ __device__ __forceinline__ void find_dominant(const Block& b, const int (&keys)[
 /// Lane `row` of 16 writes what its row's values are. lse −∞: the row sees nothing, or doesn't exist.
 template <class Element>
 __device__ __forceinline__ void write_values(const Block& b, const Found& found, float lse, float dlse, bool has_dominant) {
-  constexpr float kRounding = std::is_same_v<Element, __half> ? 0x1p-11F : 0x1p-8F;
+  constexpr float kTwoRoundings = std::is_same_v<Element, __half> ? 0x1.1p-10F : 0x1.1p-7F;  // (1 + u)² − 1, and fp32's own
   const RowValues& to = b.a.rows;
   const int64_t at = b.at + b.lane;
   const bool sees = lse != -INFINITY;
   const float delta = found.delta[b.lane], reference = has_dominant ? found.dominant[b.lane] : delta, rest = delta - reference;
-  const bool uncertain = has_dominant && fabsf(dlse - rest) <= kRounding * found.mass[b.lane];
+  const bool uncertain = has_dominant && fabsf(dlse - rest) <= kTwoRoundings * found.mass[b.lane];
   to.lse2[at] = sees ? lse * kLog2E : INFINITY;
   to.reference[at] = sees ? reference : 0.0F;
   to.shift[at] = sees ? dlse : 0.0F;
