@@ -1,7 +1,7 @@
 // softmax.cuda.fused: the record of the kernels in fused_*.cu, for Hopper. Unusual: nothing of size Sq × Skv is kept; the forward
 // walks the keys from the nearest tile to the farthest, and the backward takes dP relative to the dominant key, or to dout·out,
-// before it subtracts. One owner and one order for every sum, in kernels/softmax/README.md. It promises every law but the host
-// twin's.
+// before it subtracts. One owner and one order for every sum, in kernels/softmax/README.md. It promises every law of the
+// forward; none of the gradients yet, since generated cases break some (README.md, "Open").
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -36,6 +36,12 @@ std::optional<std::string> refuses(const Inputs& in) {
   return fused::unsupported_reason(params_on_device(in, {}));
 }
 
+std::set<std::string> forward_promises() {
+  std::set<std::string> promises = fixed_order::every_promise();
+  std::erase_if(promises, [](const std::string& law) { return law != "returns" && !law.ends_with(".forward"); });
+  return promises;
+}
+
 ToleranceContract contract() {
   return {.tolerance = forward_error(2),
           .arithmetic = {.accumulate = Arithmetic::Accumulate::kMatrixUnit,
@@ -58,7 +64,7 @@ const Register<KernelVariant> registered{{
                .head_dim_v = {1, 128},
                .equal_head_dims = true},
     .contract = contract(),
-    .promises = fixed_order::every_promise(),
+    .promises = forward_promises(),
     .refuses = refuses,
     .run = run,
 }};
