@@ -1,12 +1,12 @@
 // softmax.cuda.fused: the record of the kernels in fused_*.cu, for Hopper. Unusual: nothing of size Sq × Skv is kept; the forward
 // walks the keys from the nearest tile to the farthest, and the backward takes dP relative to the dominant key, or to dout·out,
-// before it subtracts. One owner and one order for every sum, in kernels/softmax/README.md. It promises every law of the
+// before it subtracts. One owner and one order for every sum, in kernels/hopper/README.md. It promises every law of the
 // forward; none of the gradients yet, since generated cases break some (README.md, "Open").
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "kernels/device/attention_tensors.h"
-#include "kernels/softmax/fused.h"
+#include "kernels/hopper/fused.h"
 
 namespace attest {
 namespace {

@@ -1,7 +1,7 @@
 // What the fused kernels share on the device: the problem, which piece of work a block takes next, visibility, stores.
 #pragma once
 
-#include "kernels/softmax/fused_lanes.cuh"
+#include "kernels/hopper/fused_lanes.cuh"
 
 namespace attest::fused {
 

@@ -5,7 +5,7 @@
 
 #include <cuda.h>
 
-#include "kernels/softmax/fused.h"
+#include "kernels/hopper/fused.h"
 
 namespace attest::fused {
 

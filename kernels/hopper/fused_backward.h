@@ -5,7 +5,7 @@
 //   shift      dlse; the kernel of dq makes it dlse − Σ P d with d = dP − reference, so that dz = P (d + shift)
 #pragma once
 
-#include "kernels/softmax/fused_kernels.h"
+#include "kernels/hopper/fused_kernels.h"
 
 namespace attest::fused {
 

@@ -10,8 +10,8 @@
 // Why k̄. dz_j = P_j (d_j + dlse − σ) asks for σ to nearly fp32, which is known only when every key has been seen: where dz_j
 // cancels, an error of the size of dout·out's (out and its P were rounded to 16 bits) is many times what rounding dz explains.
 // e is nearly the right shift already, so that the rounding of k̄ matters no more than that of g. It costs one product of four.
-#include "kernels/softmax/fused_backward.h"
-#include "kernels/softmax/fused_pipeline.cuh"
+#include "kernels/hopper/fused_backward.h"
+#include "kernels/hopper/fused_pipeline.cuh"
 
 namespace attest::fused {
 namespace {

@@ -2,7 +2,7 @@
 // them, so that each stores 16 bytes at a time where the rows' alignment allows it.
 #pragma once
 
-#include "kernels/softmax/fused_tiles.cuh"
+#include "kernels/hopper/fused_tiles.cuh"
 
 namespace attest::fused {
 

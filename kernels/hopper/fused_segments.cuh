@@ -1,7 +1,7 @@
 // How the forward kernel combines segments of keys; fused_forward.cu has the contract.
 #pragma once
 
-#include "kernels/softmax/fused_soften.cuh"
+#include "kernels/hopper/fused_soften.cuh"
 
 namespace attest::fused {
 

@@ -3,7 +3,7 @@
 #include <cuda_fp16.h>
 
 #include "kernels/device/launch.h"
-#include "kernels/softmax/fused_operands.h"
+#include "kernels/hopper/fused_operands.h"
 
 namespace attest::fused {
 namespace {

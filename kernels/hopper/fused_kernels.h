@@ -1,8 +1,8 @@
 // What the host gives the fused kernels, and what it has to know of each to launch it.
 #pragma once
 
-#include "kernels/softmax/fused.h"
-#include "kernels/softmax/fused_store.cuh"
+#include "kernels/hopper/fused.h"
+#include "kernels/hopper/fused_store.cuh"
 
 namespace attest::fused {
 

@@ -9,8 +9,8 @@
 // Lane x of four sums l over keys ≡ 2x, 2x+1 mod 8: groups of 32 keys ascending, then (0+1)+(2+3); a segment's l sums the
 // lanes, (0+1)+(2+3). Segments meet by M' = max(M, m), a = 2^(M−M'), b = 2^(m−M'), X = fma(X, a, x·b) for l and o.
 // out = o·(1/l), lse = (M + log2 l)·ln 2. Hidden keys have s = −∞, so weight 0. What a warp votes on is exactly neutral work.
-#include "kernels/softmax/fused_forward_producer.cuh"
-#include "kernels/softmax/fused_segments.cuh"
+#include "kernels/hopper/fused_forward_producer.cuh"
+#include "kernels/hopper/fused_segments.cuh"
 
 namespace attest::fused {
 namespace {

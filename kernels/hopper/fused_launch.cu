@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "kernels/device/launch.h"
-#include "kernels/softmax/fused_backward.h"
-#include "kernels/softmax/fused_operands.h"
+#include "kernels/hopper/fused_backward.h"
+#include "kernels/hopper/fused_operands.h"
 
 namespace attest::fused {
 namespace {

@@ -1,7 +1,7 @@
 // How a producer warp and consumer warpgroups share the stages of the backward kernels: one tile a stage, two barriers each.
 #pragma once
 
-#include "kernels/softmax/fused_store.cuh"
+#include "kernels/hopper/fused_store.cuh"
 
 namespace attest::fused {
 

@@ -1,8 +1,8 @@
 // Who a thread is within a warpgroup's accumulators, and what four lanes of a row do together.
 #pragma once
 
-#include "kernels/device/hopper.cuh"
-#include "kernels/device/wgmma.cuh"
+#include "kernels/hopper/hopper.cuh"
+#include "kernels/hopper/wgmma.cuh"
 
 namespace attest::fused {
 

@@ -17,7 +17,7 @@ using fixed_order::View;
 /// Why these kernels don't take `p` on this device, e.g. "head_dim 192 is larger than 128"; nothing when they do.
 std::optional<std::string> unsupported_reason(const AttentionParams& p);
 
-/// Of the calls below, 256-byte aligned memory; see kernels/softmax/README.md. Forward alone when !p.backward().
+/// Of the calls below, 256-byte aligned memory; see kernels/hopper/README.md. Forward alone when !p.backward().
 int64_t workspace_bytes(const AttentionParams& p);
 /// Once for a new workspace, on p's stream. One call at a time may use a workspace, whatever its sizes; each leaves it so.
 void clear_workspace(const AttentionParams& p, void* workspace);

@@ -9,7 +9,7 @@
 // 2u Σ|dout·out| (u: of the element type; out is rounded, and so were the weights it sums), is taken for 0 where a key is
 // dominant: that key's dz then is rounded once, in the correction.
 #include "kernels/device/launch.h"
-#include "kernels/softmax/fused_backward.h"
+#include "kernels/hopper/fused_backward.h"
 
 namespace attest::fused {
 namespace {

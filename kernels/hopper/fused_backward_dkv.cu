@@ -6,8 +6,8 @@
 // query's index in its sequence, ascending, in a tile by k16 products, queries ascending. P_ij = 2^(c·s_ij − lse2_i) and
 // dz_ij = P_ij ((dP_ij − r_i) + e_i), with the exact e_i of fused_backward_dq.cu, both rounded to the element type. Queries that
 // don't see the key add exact zeros.
-#include "kernels/softmax/fused_backward.h"
-#include "kernels/softmax/fused_pipeline.cuh"
+#include "kernels/hopper/fused_backward.h"
+#include "kernels/hopper/fused_pipeline.cuh"
 
 namespace attest::fused {
 namespace {

@@ -1,7 +1,7 @@
 // The forward kernel's shared memory, and its producer warp; fused_forward.cu has the contract.
 #pragma once
 
-#include "kernels/softmax/fused_kernels.h"
+#include "kernels/hopper/fused_kernels.h"
 
 namespace attest::fused {
 

@@ -2,7 +2,7 @@
 // 8 apart (index h).
 #pragma once
 
-#include "kernels/softmax/fused_store.cuh"
+#include "kernels/hopper/fused_store.cuh"
 
 namespace attest::fused {
 
