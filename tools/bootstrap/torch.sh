@@ -23,8 +23,9 @@ if m.version('torch').split('+')[0] == '$torch_version': print(os.path.dirname(u
 }
 
 install_torch() {
-  local kind=cpu site toolkit
-  say "installing libtorch $torch_version into .env/ (a download of about 0.5 GB)"
+  local kind=cpu size=0.5 site toolkit
+  [ "$with_cuda_torch" != 1 ] || size=3
+  say "installing libtorch $torch_version into .env/ (a download of about $size GB)"
   logged torch.log python3 -m venv "$env_dir" || fail "python3 -m venv failed; see $build_dir/torch.log"
   site=$(echo "$env_dir"/lib/python3*/site-packages)
   # pip writes INSTALLER last: without it, what it left is a torso that it would take for whole.
