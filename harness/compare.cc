@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "harness/element.h"
 #include "harness/error.h"
@@ -15,7 +14,6 @@
 namespace attest {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 struct Tally {
   Judged worst;
@@ -93,7 +91,7 @@ void fill(Comparison& c, const Tally& tally, const at::Tensor& actual, const Sub
 }
 
 Comparison failed(std::string sentence) {
-  return {.outcome = Comparison::Outcome::kFail, .sentence = std::move(sentence), .headroom = kInf};
+  return {.outcome = Comparison::Outcome::kFail, .sentence = std::move(sentence), .headroom = INFINITY};
 }
 
 bool is_output_type(at::ScalarType t) { return t == at::kHalf || t == at::kBFloat16 || t == at::kFloat; }
@@ -105,7 +103,7 @@ at::Tensor baseline_bound(const at::Tensor& baseline, const ReferenceQuantity& r
   const at::Tensor finite = reference.value.isfinite();
   const at::Tensor error = (baseline.to(at::kCPU, at::kDouble) - reference.value).abs().masked_fill(~finite, 0.0);
   const at::Tensor rounding = reference.value.abs() * format.unit_roundoff() + 0.5 * format.smallest_subnormal();
-  return (rounding + n * error.max()).nan_to_num(kInf, kInf, kInf).contiguous();
+  return (rounding + n * error.max()).nan_to_num(INFINITY, INFINITY, INFINITY).contiguous();
 }
 
 Comparison compare(const at::Tensor& actual, const ReferenceQuantity& reference, const Tolerance& tolerance,

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 #include "harness/compare.h"
 #include "harness/element.h"
@@ -11,7 +10,6 @@
 namespace attest {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 struct Differences {
   int64_t count = 0, first = -1, first_nan = -1;
@@ -61,7 +59,7 @@ void fill(Comparison& c, const Differences& d, const at::Tensor& a, const at::Te
   c.error = d.count == 0 || c.actual == c.expected ? 0.0 : std::fabs(c.actual - c.expected);
   if (c.error > 0.0 && (a.scalar_type() == at::kHalf || a.scalar_type() == at::kBFloat16 || a.scalar_type() == at::kFloat))
     c.error_ulps = c.error / ulp(c.expected, c.actual, dtype_of(a.scalar_type()));
-  c.headroom = d.count == 0 ? 0.0 : kInf;
+  c.headroom = d.count == 0 ? 0.0 : INFINITY;
   c.failing = d.count;
 }
 
@@ -77,7 +75,7 @@ std::string describe(const Comparison& c) {
 }  // namespace
 
 Comparison compare_bitwise(const at::Tensor& actual, const at::Tensor& expected, bool nan_may_equal) {
-  Comparison c{.headroom = kInf};
+  Comparison c{.headroom = INFINITY};
   c.sentence = mismatch(actual, expected);
   if (c.sentence.empty() && actual.scalar_type() != expected.scalar_type())
     c.sentence = fmt::format("actual has dtype {}, expected {}", at::toString(actual.scalar_type()),

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/one_of.h"
 #include "harness/smallest.h"
 
 namespace attest {
@@ -18,12 +19,6 @@ namespace {
 constexpr int64_t kUsualWork = int64_t{1} << 18;  // where the domain sets no limit
 
 int64_t between(int64_t lo, int64_t hi) { return *rc::gen::inRange<int64_t>(lo, hi + 1); }
-
-/// One of `values`; a value that comes twice is drawn twice as often.
-template <class T>
-T one_of(const std::vector<T>& values) {
-  return *rc::gen::elementOf(values);
-}
 
 std::vector<int64_t> those_in(const Range& range, const std::vector<int64_t>& values) {
   std::vector<int64_t> in;

@@ -7,15 +7,11 @@
 
 #include "harness/draw_sizes.h"
 #include "harness/error.h"
+#include "harness/one_of.h"
 #include "harness/smallest.h"
 
 namespace attest {
 namespace {
-
-template <class T>
-T one_of(const std::vector<T>& values) {
-  return *rc::gen::elementOf(values);
-}
 
 bool one_in(int n) { return *rc::gen::inRange(0, n) == 0; }
 

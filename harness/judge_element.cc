@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "harness/compare.h"
 #include "harness/error.h"
@@ -13,7 +12,6 @@
 namespace attest {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// a + b = high + low exactly (Knuth, TAOCP vol. 2, 4.2.2, theorem B); finite operands.
 struct Sum {
@@ -26,7 +24,7 @@ Sum two_sum(double a, double b) {
 
 double add_up(double a, double b) {
   const Sum s = two_sum(a, b);
-  return s.low > 0 ? std::nextafter(s.high, kInf) : s.high;
+  return s.low > 0 ? std::nextafter(s.high, INFINITY) : s.high;
 }
 double add_down(double a, double b) { return -add_up(-a, -b); }
 
@@ -53,7 +51,7 @@ Distance distance(double actual, const Bracket& b) {
   return {std::fabs(sum.high), std::signbit(sum.high) ? -sum.low : sum.low, add_up(b.radius, std::fabs(small.low))};
 }
 
-double ratio(double error, double bound) { return error == 0.0 ? 0.0 : bound == 0.0 ? kInf : error / bound; }
+double ratio(double error, double bound) { return error == 0.0 ? 0.0 : bound == 0.0 ? INFINITY : error / bound; }
 
 Judged decide(const Distance& d, double bound_least, double bound_most, double bound, double headroom) {
   if (at_most(two_sum(d.size, add_up(d.rest, d.radius)), bound_least)) return {Rank::kPass, d.size, bound, headroom};
@@ -69,12 +67,12 @@ Judged judge_non_finite(double actual, const Bracket& b, double bound, bool vacu
   const double threshold = float_format(dtype).overflow_threshold();
   if (std::isinf(actual) && !(std::max(std::fabs(b.least()), std::fabs(b.most())) <= threshold / 2) &&
       std::fabs(b.high) <= threshold / 2)
-    return {Rank::kUndecided, kInf, bound, kInf};
-  if (!same_side || vacuous || std::fabs(b.high) <= threshold / 2) return {Rank::kFail, kInf, bound, kInf};
+    return {Rank::kUndecided, INFINITY, bound, INFINITY};
+  if (!same_side || vacuous || std::fabs(b.high) <= threshold / 2) return {Rank::kFail, INFINITY, bound, INFINITY};
   const bool beyond = std::fabs(b.high) >= threshold;
   const Distance missing = beyond ? Distance{0, 0, b.radius} : distance(std::copysign(threshold, b.high), b);
   Judged judged = decide(missing, bound, bound, bound, ratio(missing.size, bound));
-  if (judged.rank == Rank::kFail) judged.error = judged.headroom = kInf;
+  if (judged.rank == Rank::kFail) judged.error = judged.headroom = INFINITY;
   return judged;
 }
 
@@ -84,8 +82,8 @@ Judged judge_bits(double actual, const Bracket& b, Dtype dtype) {
   const double lo = round_to(b.least(), dtype), hi = round_to(b.most(), dtype);
   const double error = std::fabs(actual - b.high);
   if (same(lo, hi) && same(actual, lo)) return {Rank::kPass, error};
-  if (!same(lo, hi) && lo <= actual && actual <= hi) return {Rank::kUndecided, error, 0.0, kInf};
-  return {Rank::kFail, error, 0.0, kInf};
+  if (!same(lo, hi) && lo <= actual && actual <= hi) return {Rank::kUndecided, error, 0.0, INFINITY};
+  return {Rank::kFail, error, 0.0, INFINITY};
 }
 
 /// A vacuous element passes while |actual| ≤ trivial + bound: no value in contract lies beyond.
@@ -123,7 +121,7 @@ Judged judge_element(const Subject& s, int64_t i, double actual) {
   if (!std::isfinite(actual)) return judge_non_finite(actual, b, bound, vacuous, s.dtype);
   if (s.tolerance.mode == Tolerance::Mode::kBitwise) return judge_bits(actual, b, s.dtype);
   const Distance d = distance(actual, b);
-  if (vacuous) return judge_vacuous(actual, d.size, bound, s.trivial == nullptr ? kInf : s.trivial[i]);
+  if (vacuous) return judge_vacuous(actual, d.size, bound, s.trivial == nullptr ? INFINITY : s.trivial[i]);
   const double headroom = ratio(d.size, bound);
   if (std::isinf(bound) || std::isinf(b.radius)) return {Rank::kUndecided, d.size, bound, headroom};
   const double one_end = tolerance_at(s, i, b.least(), actual), other_end = tolerance_at(s, i, b.most(), actual);

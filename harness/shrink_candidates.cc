@@ -27,9 +27,9 @@ double rank(E e) {
 }
 
 /// Collects smaller cases, each made from `from_` by an edit.
-class Shrinker {
+class Candidates {
  public:
-  Shrinker(const Case& from, const CaseDomain& domain) : from_(from), domain_(domain), least_(from.problem) {
+  Candidates(const Case& from, const CaseDomain& domain) : from_(from), domain_(domain), least_(from.problem) {
     if (set_smallest_sizes(domain, least_)) least_ = from.problem;
   }
 
@@ -158,7 +158,7 @@ class Shrinker {
 
 }  // namespace
 
-std::vector<Case> shrink_candidates(const Case& c, const CaseDomain& domain) { return Shrinker(c, domain).run(); }
+std::vector<Case> shrink_candidates(const Case& c, const CaseDomain& domain) { return Candidates(c, domain).run(); }
 
 double complexity(const Case& c) {
   const AttentionProblem& p = c.problem;

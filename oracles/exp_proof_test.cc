@@ -67,14 +67,14 @@ double relative_error(const Form& form, int j, double low, double high) {
   return error / lower(least) * (1 + 0x1p-40);
 }
 
-double half_spacing(double size) { return std::ldexp(1.0, std::ilogb(size) - 53); }
+double half_ulp(double size) { return std::ldexp(1.0, std::ilogb(size) - 53); }
 
 /// How far the reduced argument may be from the true one.
 double reduction_error(bool in_double) {
-  const double spacing = half_spacing(0x1p-7 - 0x1p-60);  // of what is below 2^-7
+  const double spacing = half_ulp(0x1p-7 - 0x1p-60);  // of what is below 2^-7
   if (in_double) return 2 * spacing + kMostSteps * step_error({kStep1, kStep23});
   const double low = 2 * spacing, with_third = low + kMostSteps * kStep3;
-  return half_spacing(low) + half_spacing(with_third) + kMostSteps * step_error({kStep1, kStep2, kStep3});
+  return half_ulp(low) + half_ulp(with_third) + kMostSteps * step_error({kStep1, kStep2, kStep3});
 }
 
 /// Of a result that is off by `error`, for an argument that is off by `argument`.

@@ -65,5 +65,7 @@ class FakeTrial : public Trial {
 
 /// The verdict of the registered property `name`.
 Verdict judged(const std::string& name, const KernelVariant& variant, const Inputs& inputs);
+/// … for the plain kernel.
+Status status_of(const std::string& name, const Inputs& inputs);
 
 }  // namespace attest

@@ -257,6 +257,10 @@ Verdict judged(const std::string& name, const KernelVariant& variant, const Inpu
   return property->check(trial);
 }
 
+Status status_of(const std::string& name, const Inputs& inputs) {
+  return judged(name, plain_kernel(inputs.problem.op), inputs).status;
+}
+
 TEST(Fakes, equal_logits_give_the_mean_and_the_log_of_the_number_of_keys) {
   Inputs in = numbered_inputs({.dtype = Dtype::kFloat32, .seqlen_kv = 3});
   in.q.zero_();

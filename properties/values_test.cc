@@ -35,8 +35,6 @@ void expect_catches(const std::string& law, const Inputs& in, Defect defect, con
   EXPECT_THAT(verdict.sentence, HasSubstr(sentence)) << law;
 }
 
-Status status_of(const std::string& law, const Inputs& in) { return judged(law, plain_kernel(in.problem.op), in).status; }
-
 /// The plain kernel, its outputs changed afterwards.
 KernelVariant changed(std::function<void(const Inputs&, Outputs&)> change) {
   KernelVariant variant = plain_kernel(Op::kSoftmax);

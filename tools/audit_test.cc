@@ -14,8 +14,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kBadUsage = static_cast<int>(ExitCode::kBadUsage);
-
 bool cpu_has_lanes() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
 TEST(AuditProgram, prints_and_keeps_a_row_for_each_quantity_of_each_tier_in_each_regime) {
@@ -32,7 +30,7 @@ TEST(AuditProgram, prints_and_keeps_a_row_for_each_quantity_of_each_tier_in_each
 }
 
 TEST(AuditProgram, enclosures_of_fewer_than_1000_bits_are_refused) {
-  EXPECT_EQ(attest_program({"audit", "--bits", "128"}).exit_code, kBadUsage);
+  EXPECT_EQ(attest_program({"audit", "--bits", "128"}).exit_code, code(ExitCode::kBadUsage));
 }
 
 TEST(BenchOraclesProgram, times_each_tier_beside_plain_double) {

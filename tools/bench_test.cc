@@ -20,8 +20,6 @@ using testing::HasSubstr;
 
 constexpr int kNothingRan = static_cast<int>(ExitCode::kNothingRan);
 constexpr int kKernelWrong = static_cast<int>(ExitCode::kKernelWrong);
-constexpr int kBadUsage = static_cast<int>(ExitCode::kBadUsage);
-
 bench::Results results_in(const std::string& path) {
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
@@ -72,7 +70,7 @@ TEST(BenchProgram, bad_usage_is_refused_before_anything_runs) {
                                                                                     {"--op", "convolution"}}) {
     std::vector<std::string> all{"bench", "--device", "cpu"};
     all.insert(all.end(), args.begin(), args.end());
-    EXPECT_EQ(attest_program(all).exit_code, kBadUsage) << args.back();
+    EXPECT_EQ(attest_program(all).exit_code, code(ExitCode::kBadUsage)) << args.back();
   }
 }
 

@@ -23,8 +23,6 @@ namespace {
 namespace bp = boost::process;
 using testing::HasSubstr;
 
-int code(ExitCode c) { return static_cast<int>(c); }
-
 std::vector<std::string> small_run(const std::string& out, std::vector<std::string> more = {}) {
   std::vector<std::string> args{"run",
                                 "--variant",

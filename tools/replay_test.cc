@@ -15,8 +15,6 @@ namespace {
 
 using testing::HasSubstr;
 
-int code(ExitCode c) { return static_cast<int>(c); }
-
 /// Autograd's softmax gradient is wrong at saturation, whoever the operator's author.
 ProgramRun failing_run(const std::string& variant, const std::string& out) {
   return attest_program({"run", "--load", SKELETON_operator, "--variant", variant, "--property", "agrees_with_oracle.gradients",

@@ -18,7 +18,7 @@ namespace {
 void write_line(int fd, std::string line) {
   line += '\n';
   for (size_t done = 0; done < line.size();) {
-    const ssize_t n = write(fd, line.data() + done, line.size() - done);
+    const ssize_t n = ::write(fd, line.data() + done, line.size() - done);
     if (n <= 0) _exit(1);  // the parent is gone
     done += static_cast<size_t>(n);
   }

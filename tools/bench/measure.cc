@@ -32,9 +32,9 @@ std::optional<std::string> refusal(const Job& job, const Inputs& inputs, const K
   return v.refuses ? v.refuses(inputs) : std::nullopt;
 }
 
-class Session {
+class Measurement {
  public:
-  Session(const Job& job, const Timer& timer, const Listener& listener) : job_(job), timer_(timer), listener_(listener) {}
+  Measurement(const Job& job, const Timer& timer, const Listener& listener) : job_(job), timer_(timer), listener_(listener) {}
 
   /// The outcome of `body` if it threw.
   void guarded(const KernelVariant& v, const std::function<void()>& body) {
@@ -106,7 +106,7 @@ Inputs random_inputs(const AttentionProblem& p, Pass pass, Device device) {
 }
 
 void measure(const Job& job, const std::vector<const KernelVariant*>& variants, const Timer& timer, const Listener& listener) {
-  Session session(job, timer, listener);
+  Measurement session(job, timer, listener);
   Inputs inputs;
   std::vector<Subject> subjects;
   for (const KernelVariant* v : variants) subjects.push_back({v, {}, {}});
