@@ -76,7 +76,7 @@ void write(const std::string& path, const std::string& text) {
 class Keeper {
  public:
   Keeper(const BenchFlags& flags, EnumSet<Op> ops) : flags_(flags), ops_(ops) {
-    for (Op op : ops.members()) results_.kernels[std::string(name_of(op))] = bench::kernel_hash(op);
+    results_.kernels = bench::kernel_hashes();
     results_.commit = kCommit;
     results_.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
   }

@@ -149,8 +149,7 @@ void start(RunFlags& flags, CampaignOptions& options) {
   options.out = new_folder(flags.out);
   options.provenance = machine_provenance();
   options.provenance["seed"] = std::to_string(options.seed);
-  for (Op op : options.domain.ops.members())
-    options.provenance[fmt::format("kernels_sha256.{}", name_of(op))] = bench::kernel_hash(op);
+  for (const auto& [folder, hash] : bench::kernel_hashes()) options.provenance["kernels_sha256." + folder] = hash;
   write_file(options.out + "/run.json", encode(options, s).dump(1) + "\n");
 }
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "build_info.h"
 #include "harness/error.h"
@@ -140,18 +141,23 @@ std::string file_name(Op op, const Results& results) {
 Results only(Op op, const Results& results) {
   Results part = results;
   std::erase_if(part.rows, [op](const Row& row) { return row.bench_case.problem.op != op; });
-  std::erase_if(part.kernels, [op](const auto& kernel) { return kernel.first != name_of(op); });
   return part;
 }
 
-std::string kernel_hash(Op op) {
+std::map<std::string, std::string> kernel_hashes() {
+  std::map<std::string, std::string> hashes;
   for (const char* root : {kSourceDir, "."}) {  // where it was built; a checkout on another machine
-    const std::string command = fmt::format("python3 '{}/tools/results_table' --hash {} 2>/dev/null", root, name_of(op));
+    const std::string command = fmt::format("python3 '{}/tools/results_table' --hashes 2>/dev/null", root);
     std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "re"), pclose);
-    std::array<char, 65> hash{};
-    if (pipe && fread(hash.data(), 1, 64, pipe.get()) == 64) return hash.data();
+    std::array<char, 256> line{};
+    while (pipe && fgets(line.data(), line.size(), pipe.get()) != nullptr) {
+      std::istringstream words(line.data());
+      std::string folder, hash;
+      if (words >> folder >> hash) hashes[folder] = hash;
+    }
+    if (!hashes.empty()) break;
   }
-  return "unknown";
+  return hashes;
 }
 
 }  // namespace attest::bench

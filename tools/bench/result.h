@@ -39,7 +39,7 @@ struct Results {
   std::string gpu, driver, commit, date;       // gpu is "cpu" for CPU variants; date as 2026-01-31
   std::map<std::string, std::string> machine;  // versions
   std::optional<Roof> roof;
-  std::map<std::string, std::string> kernels;  // op → hash of its kernel folders, see kernel_hash
+  std::map<std::string, std::string> kernels;  // see kernel_hashes
   std::vector<Row> rows;
 
   bool operator==(const Results&) const = default;
@@ -57,9 +57,9 @@ std::string file_name(Op op, const Results& results);
 /// The rows of one operator.
 Results only(Op op, const Results& results);
 
-/// Over the names and contents of the files an operator's kernels are made of, computed by tools/results_table so that it is the
-/// same later; "unknown" when that is not possible here.
-std::string kernel_hash(Op op);
+/// Folder of kernels → hash over the names and contents of its files, computed by tools/results_table so that it is the same
+/// later; empty when that is not possible here.
+std::map<std::string, std::string> kernel_hashes();
 
 /// The rows as a table for a terminal; they have one case and pass.
 std::string text_table(const std::vector<Row>& rows, const std::optional<Roof>& roof);
