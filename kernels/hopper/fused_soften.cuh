@@ -87,23 +87,25 @@ __device__ __forceinline__ bool soften(float (&s)[64], float c, Running& run, fl
 }
 
 template <int h>
-__device__ __forceinline__ void note(Dominant& d, const float (&p)[64], float largest, float weight, int first_key) {
+__device__ __forceinline__ void note(Dominant& d, const float (&p)[64], bool heavy, float largest, float weight, int first_key) {
   const int column = find_column<h>(p, weight);
-  if (largest <= d.logit[h]) return;
+  if (!heavy) return;
   d.logit[h] = largest;
   d.key[h] = first_key + column;
 }
 
 /// Both rows. A dominant key is sought where a row of the warp may have one: more than half of a lane's sum, then of the row's.
+/// Which rows note theirs depends on the row alone, since a key with half of the weight may pass the last test by a rounding.
 __device__ __forceinline__ void soften_tile(float (&s)[64], float c, Running& run, Dominant& dominant, int first_key) {
   float largest[2], weight[2];
-  const bool heavy0 = soften<0>(s, c, run, dominant.logit[0], largest[0], weight[0]);
-  const bool heavy1 = soften<1>(s, c, run, dominant.logit[1], largest[1], weight[1]);
+  bool heavy0 = soften<0>(s, c, run, dominant.logit[0], largest[0], weight[0]);
+  bool heavy1 = soften<1>(s, c, run, dominant.logit[1], largest[1], weight[1]);
   if (!__any_sync(~0U, heavy0 || heavy1)) return;
   const float sum0 = quad_sum(run.l[0]), sum1 = quad_sum(run.l[1]);
-  if (!__any_sync(~0U, (heavy0 && 2.0F * weight[0] > sum0) || (heavy1 && 2.0F * weight[1] > sum1))) return;
-  note<0>(dominant, s, largest[0], weight[0], first_key);
-  note<1>(dominant, s, largest[1], weight[1], first_key);
+  heavy0 = heavy0 && 2.0F * weight[0] > sum0, heavy1 = heavy1 && 2.0F * weight[1] > sum1;
+  if (!__any_sync(~0U, heavy0 || heavy1)) return;
+  note<0>(dominant, s, heavy0, largest[0], weight[0], first_key);
+  note<1>(dominant, s, heavy1, largest[1], weight[1], first_key);
 }
 
 }  // namespace attest::fused
