@@ -1,8 +1,7 @@
 // What the backward kernels are given. Per query, fp32 [batch · heads][padded_rows], padded_rows a multiple of 128:
 //   lse2       lse · log2 e; +∞ for rows past the end or without a visible key, whose weights then are 0
 //   reference  subtracted from every dP of the row: the dominant key's dP, else dout·out
-//   dq_shift   e: a guess of the shift, which dq starts with
-//   shift      dlse; the kernel of dq makes it dlse − Σ P d with d = dP − reference, so that dz = P (d + shift)
+//   shift      dlse; the kernel of dq makes it dlse − Σ P d / Σ P with d = dP − reference, so that dz = P (d + shift)
 #pragma once
 
 #include "kernels/hopper/fused_kernels.h"
@@ -10,7 +9,7 @@
 namespace attest::fused {
 
 struct RowValues {
-  float *lse2, *reference, *shift, *dq_shift;
+  float *lse2, *reference, *shift;
   int padded_rows;
 };
 
@@ -28,7 +27,7 @@ KernelInfo dkv_kernel_of(ElementType type, int padded_head_dim);
 constexpr int kDqKeyTile = 64;  // of the kernel of dq
 constexpr int kQueryTile = 64;  // of the kernel of dk and dv
 
-/// Fills rows.lse2, reference, dq_shift of every row, padded ones included.
+/// Fills rows.lse2, reference and shift (with dlse) of every row, padded ones included.
 struct RowsArgs {
   View<const void> v, dout;
   View<void> out;

@@ -14,7 +14,7 @@ namespace {
 
 template <int kHeadDim>
 struct Shape {
-  static constexpr int kKeys = 128, kStages = 3, kThreads = 384;
+  static constexpr int kKeys = 128, kStages = 3;
   static constexpr int kResident = kKeys * kHeadDim * 2, kTile = kQueryTile * kHeadDim * 2, kRowBytes = 3 * kQueryTile * 4;
   static constexpr int kStageBytes = 2 * kTile, kSharedBytes = 1024 + 2 * kResident + kStages * (kStageBytes + kRowBytes);
 };
@@ -39,48 +39,37 @@ __device__ __forceinline__ int first_tile(const Problem& p, int key) {
 __device__ __forceinline__ int tiles_of_head(const Problem& p) { return (p.seqlen_q + kQueryTile - 1) / kQueryTile; }
 
 template <int kHeadDim>
-__device__ __forceinline__ void load_queries(const BackwardArgs& a, const Shared<kHeadDim>& sh, int stage, int tile, int head,
-                                             int batch) {
+struct Producer {
   using S = Shape<kHeadDim>;
-  const hopper::Barrier full = sh.pipeline.full(stage);
-  const uint32_t to = sh.tiles + stage * S::kStageBytes, rows = sh.rows + stage * S::kRowBytes;
-  const int row = tile * kQueryTile;
-  const int64_t first = static_cast<int64_t>(batch * a.problem.heads + head) * a.rows.padded_rows + row;
-  full.arrive_expecting(S::kStageBytes + S::kRowBytes);
-  load_rows<kHeadDim, kQueryTile>(to, a.q, full, row, head, batch);
-  load_rows<kHeadDim, kQueryTile>(to + S::kTile, a.dout, full, row, head, batch);
-  hopper::load_bytes(rows, a.rows.lse2 + first, kQueryTile * 4, full);
-  hopper::load_bytes(rows + kQueryTile * 4, a.rows.reference + first, kQueryTile * 4, full);
-  hopper::load_bytes(rows + 2 * kQueryTile * 4, a.rows.shift + first, kQueryTile * 4, full);
-}
+  const BackwardArgs& a;
+  const Shared<kHeadDim>& sh;
+  Position<S::kStages> at{};
 
-template <int kHeadDim>
-__device__ __forceinline__ void produce(const BackwardArgs& a, const Shared<kHeadDim>& sh) {
-  using S = Shape<kHeadDim>;
-  const Problem& problem = a.problem;
-  const int kv_heads = problem.heads / problem.group;
-  Position<S::kStages> at;
-  uint32_t freed = 1;
-  for (int number = blockIdx.x; number < a.work.count; number = take_next(a.work)) {
-    const Piece piece = piece_of(a.work, number);
-    const int batch = piece.head / kv_heads, kv_head = piece.head % kv_heads, key = piece.index * S::kKeys;
+  __device__ __forceinline__ void load_queries(int tile, int head, int batch) {
+    const hopper::Barrier full = sh.pipeline.full(at.stage);
+    const uint32_t to = sh.tiles + at.stage * S::kStageBytes, rows = sh.rows + at.stage * S::kRowBytes;
+    const int row = tile * kQueryTile;
+    const int64_t first = static_cast<int64_t>(batch * a.problem.heads + head) * a.rows.padded_rows + row;
+    sh.pipeline.empty(at.stage).wait(at.phase ^ 1);
+    full.arrive_expecting(S::kStageBytes + S::kRowBytes);
+    load_rows<kHeadDim, kQueryTile>(to, a.q, full, row, head, batch);
+    load_rows<kHeadDim, kQueryTile>(to + S::kTile, a.dout, full, row, head, batch);
+    hopper::load_bytes(rows, a.rows.lse2 + first, kQueryTile * 4, full);
+    hopper::load_bytes(rows + kQueryTile * 4, a.rows.reference + first, kQueryTile * 4, full);
+    hopper::load_bytes(rows + 2 * kQueryTile * 4, a.rows.shift + first, kQueryTile * 4, full);
+    at.step();
+  }
+  __device__ __forceinline__ void operator()(const Piece& piece) {
+    const int group = a.problem.group, kv_heads = a.problem.heads / group, key = piece.index * S::kKeys;
+    const int batch = piece.head / kv_heads, kv_head = piece.head % kv_heads;
     const hopper::Barrier ready = sh.pipeline.resident_full();
-    sh.pipeline.resident_empty().wait(freed);
-    freed ^= 1;
-    *sh.pipeline.piece = number;
     ready.arrive_expecting(2 * S::kResident);
     load_rows<kHeadDim, S::kKeys>(sh.k, a.k, ready, key, kv_head, batch);
     load_rows<kHeadDim, S::kKeys>(sh.v, a.v, ready, key, kv_head, batch);
-    for (int h = 0; h < problem.group; ++h)
-      for (int tile = first_tile(problem, key); tile < tiles_of_head(problem); ++tile, at.step()) {
-        sh.pipeline.empty(at.stage).wait(at.phase ^ 1);
-        load_queries(a, sh, at.stage, tile, kv_head * problem.group + h, batch);
-      }
+    for (int head = kv_head * group; head < (kv_head + 1) * group; ++head)
+      for (int tile = first_tile(a.problem, key); tile < tiles_of_head(a.problem); ++tile) load_queries(tile, head, batch);
   }
-  sh.pipeline.resident_empty().wait(freed);
-  *sh.pipeline.piece = -1;
-  sh.pipeline.resident_full().arrive();
-}
+};
 
 template <class Element, int kHeadDim>
 struct Consumer {
@@ -215,7 +204,7 @@ struct Consumer {
     store_rows<Element>(a.dk, batch, kv_head, first, keys, head_dim, dk, scaled, lane);
   }
 
-  __device__ __forceinline__ void own(const Piece& piece) {
+  __device__ __forceinline__ void operator()(const Piece& piece) {
     const Problem& problem = a.problem;
     const int block_key = piece.index * S::kKeys, count = tiles_of_head(problem), kv_heads = problem.heads / problem.group;
     key = block_key + 64 * turns.warpgroup;
@@ -234,43 +223,20 @@ struct Consumer {
     release(sh.pipeline.empty(before));
     store(piece.head / kv_heads, piece.head % kv_heads);
   }
-
-  __device__ __forceinline__ void consume() {
-    if (turns.warpgroup == 1) turns.pass();
-    for (uint32_t phase = 0;; phase ^= 1) {
-      sh.pipeline.resident_full().wait(phase);
-      const int number = __shfl_sync(~0U, threadIdx.x % 32 == 0 ? *sh.pipeline.piece : 0, 0);
-      if (number < 0) break;
-      own(piece_of(a.work, number));
-    }
-    if (turns.warpgroup == 0) turns.take();
-  }
 };
 
 template <class Element, int kHeadDim>
-__global__ void __launch_bounds__(384, 1) dkv_kernel(const __grid_constant__ BackwardArgs a) {
+__global__ void __launch_bounds__(kBackwardThreads, 1) dkv_kernel(const __grid_constant__ BackwardArgs a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  extern __shared__ __align__(1024) char memory[];
-  __shared__ __align__(8) uint64_t barriers[Pipeline<Shape<kHeadDim>::kStages>::kBarriers];
-  __shared__ int piece;
-  const Shared<kHeadDim> shared(memory, barriers, &piece);
-  if (threadIdx.x == 0) shared.pipeline.init(8);
-  __syncthreads();
-  if (__shfl_sync(~0U, threadIdx.x / 128, 0) == 0) {
-    hopper::give_up_registers<24>();
-    if (threadIdx.x == 0) produce(a, shared);
-  } else {
-    hopper::take_registers<240>();
-    Consumer<Element, kHeadDim>(a, shared, threadIdx.x - 128).consume();
-  }
+  run_block<Shared<kHeadDim>, Producer<kHeadDim>, Consumer<Element, kHeadDim>>(a);
 #endif
 }
 
 template <class Element, int kHeadDim>
 KernelInfo info() {
   using S = Shape<kHeadDim>;
-  return {reinterpret_cast<const void*>(dkv_kernel<Element, kHeadDim>), "softmax fused dk, dv", S::kThreads, S::kSharedBytes,
-          S::kKeys};
+  return {reinterpret_cast<const void*>(dkv_kernel<Element, kHeadDim>), "softmax fused dk, dv", kBackwardThreads,
+          S::kSharedBytes, S::kKeys};
 }
 
 }  // namespace

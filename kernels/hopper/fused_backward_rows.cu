@@ -4,10 +4,6 @@
 // kernels find for it: k16 products, d ascending, from zero, which mma.sync and wgmma sum alike. So d of that key is exactly 0,
 // and a gradient at saturation keeps its digits. Without a dominant key no single dP matters, and δ = dout·out, nearly the mean
 // of dP, keeps every d as small as it can be: columns 8x … 8x + 7 in lane x of 16, ascending (fma), then lanes 1, 2, 4, 8 apart.
-//
-// dq's guess of the shift is dlse − (δ − reference), so that its correction is small. A guess of the size of δ's own error, up to
-// 2u Σ|dout·out| (u: of the element type; out is rounded, and so were the weights it sums), is taken for 0 where a key is
-// dominant: that key's dz then is rounded once, in the correction.
 #include "kernels/device/launch.h"
 #include "kernels/hopper/fused_backward.h"
 
@@ -34,16 +30,16 @@ __device__ __forceinline__ uint4 load_eight(const uint16_t* row, int column, int
                     load_two(row, column + 6, head_dim));
 }
 
-/// Adds a·b to `sum` and |a·b| to `mass`, element after element.
+/// sum + a·b, element after element.
 template <class Element>
-__device__ __forceinline__ void dot_eight(const uint4& a, const uint4& b, float& sum, float& mass) {
+__device__ __forceinline__ float dot_eight(const uint4& a, const uint4& b, float sum) {
   const uint32_t x[4] = {a.x, a.y, a.z, a.w}, y[4] = {b.x, b.y, b.z, b.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const float2 p = widened<Element>(x[i]), q = widened<Element>(y[i]);
     sum = fmaf(p.y, q.y, fmaf(p.x, q.x, sum));
-    mass = fmaf(fabsf(p.y), fabsf(q.y), fmaf(fabsf(p.x), fabsf(q.x), mass));
   }
+  return sum;
 }
 
 template <class Element>
@@ -72,12 +68,12 @@ struct Block {
   }
 };
 
-/// What a warp finds of its 16 rows: δ, Σ|dout·out|, dP of the dominant key.
+/// What a warp finds of its 16 rows: δ, and dP of the dominant key.
 struct Found {
-  float delta[kRowsOfWarp], mass[kRowsOfWarp], dominant[kRowsOfWarp];
+  float delta[kRowsOfWarp], dominant[kRowsOfWarp];
 };
 
-/// δ and Σ|dout·out|: 16 lanes a row, two rows at a time, every load issued before the first is used.
+/// δ: 16 lanes a row, two rows at a time, every load issued before the first is used.
 template <class Element>
 __device__ __forceinline__ void find_delta(const Block& b, Found& found) {
   const RowsArgs& a = b.a;
@@ -93,14 +89,10 @@ __device__ __forceinline__ void find_delta(const Block& b, Found& found) {
   }
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp / 2; ++i) {
-    float sum = 0.0F, mass = 0.0F;
-    dot_eight<Element>(dout[i], out[i], sum, mass);
+    float sum = dot_eight<Element>(dout[i], out[i], 0.0F);
 #pragma unroll
-    for (int apart = 1; apart < 16; apart *= 2) {
-      sum += __shfl_xor_sync(~0U, sum, apart);
-      mass += __shfl_xor_sync(~0U, mass, apart);
-    }
-    if (column == 0) found.delta[2 * i + half] = sum, found.mass[2 * i + half] = mass;
+    for (int apart = 1; apart < 16; apart *= 2) sum += __shfl_xor_sync(~0U, sum, apart);
+    if (column == 0) found.delta[2 * i + half] = sum;
   }
 }
 
@@ -133,18 +125,13 @@ __device__ __forceinline__ void find_dominant(const Block& b, const int (&keys)[
 }
 
 /// Lane `row` of 16 writes what its row's values are. lse −∞: the row sees nothing, or doesn't exist.
-template <class Element>
 __device__ __forceinline__ void write_values(const Block& b, const Found& found, float lse, float dlse, bool has_dominant) {
-  constexpr float kTwoRoundings = std::is_same_v<Element, __half> ? 0x1.1p-10F : 0x1.1p-7F;  // (1 + u)² − 1, and fp32's own
   const RowValues& to = b.a.rows;
   const int64_t at = b.at + b.lane;
   const bool sees = lse != -INFINITY;
-  const float delta = found.delta[b.lane], reference = has_dominant ? found.dominant[b.lane] : delta, rest = delta - reference;
-  const bool uncertain = has_dominant && fabsf(dlse - rest) <= kTwoRoundings * found.mass[b.lane];
   to.lse2[at] = sees ? lse * kLog2E : INFINITY;
-  to.reference[at] = sees ? reference : 0.0F;
+  to.reference[at] = !sees ? 0.0F : has_dominant ? found.dominant[b.lane] : found.delta[b.lane];
   to.shift[at] = sees ? dlse : 0.0F;
-  to.dq_shift[at] = sees && !uncertain ? dlse - rest : 0.0F;
 }
 
 template <class Element>
@@ -164,7 +151,7 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(const __grid_constant__ 
   const int keys[2] = {__shfl_sync(~0U, key, lane / 4), __shfl_sync(~0U, key, lane / 4 + 8)};
   if (__any_sync(~0U, key >= 0)) find_dominant<Element>(b, keys, found);
   __syncwarp();
-  if (lane < kRowsOfWarp) write_values<Element>(b, found, lse, dlse, key >= 0);
+  if (lane < kRowsOfWarp) write_values(b, found, lse, dlse, key >= 0);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ struct Workspace {
   void take_rows(const AttentionParams& p) {
     rows.padded_rows = static_cast<int>((p.seqlen_q + 127) / 128 * 128);
     const int64_t count = p.batch * p.num_heads_q * rows.padded_rows;
-    for (float** x : {&rows.lse2, &rows.reference, &rows.shift, &rows.dq_shift}) *x = arena.take<float>(count);
+    for (float** x : {&rows.lse2, &rows.reference, &rows.shift}) *x = arena.take<float>(count);
   }
 };
 

@@ -1,4 +1,5 @@
-// How a producer warp and consumer warpgroups share the stages of the backward kernels: one tile a stage, two barriers each.
+// A block of a backward kernel: how a producer thread and two consumer warpgroups share pieces of work and stages of tiles, one
+// tile a stage, two barriers each; and the products that both kernels need.
 #pragma once
 
 #include "kernels/hopper/fused_store.cuh"
@@ -39,6 +40,55 @@ struct Turns {
   __device__ __forceinline__ void take() const { hopper::named_sync(1 + warpgroup, 256); }
   __device__ __forceinline__ void pass() const { hopper::named_arrive(2 - warpgroup, 256); }
 };
+
+/// Takes piece after piece; `load(piece)` copies what the consumers need of it.
+template <int kStages, class Load>
+__device__ __forceinline__ void produce(const WorkList& work, const Pipeline<kStages>& pipeline, Load&& load) {
+  uint32_t freed = 1;
+  for (int number = blockIdx.x; number < work.count; number = take_next(work)) {
+    pipeline.resident_empty().wait(freed);
+    freed ^= 1;
+    *pipeline.piece = number;
+    load(piece_of(work, number));
+  }
+  pipeline.resident_empty().wait(freed);
+  *pipeline.piece = -1;
+  pipeline.resident_full().arrive();
+}
+
+/// `own(piece)` for each piece that the producer has taken.
+template <int kStages, class Own>
+__device__ __forceinline__ void consume(const WorkList& work, const Pipeline<kStages>& pipeline, const Turns& turns, Own&& own) {
+  if (turns.warpgroup == 1) turns.pass();
+  for (uint32_t phase = 0;; phase ^= 1) {
+    pipeline.resident_full().wait(phase);
+    const int number = __shfl_sync(~0U, threadIdx.x % 32 == 0 ? *pipeline.piece : 0, 0);
+    if (number < 0) break;
+    own(piece_of(work, number));
+  }
+  if (turns.warpgroup == 0) turns.take();
+}
+
+constexpr int kBackwardThreads = 384;  // a warpgroup for the producer, two that consume
+
+/// The whole of a block. `Producer` and `Consumer` are made from the arguments and Shared; the one loads a piece, the other owns it.
+template <class Shared, class Producer, class Consumer, class Args>
+__device__ __forceinline__ void run_block(const Args& a) {
+  extern __shared__ __align__(1024) char memory[];
+  __shared__ __align__(8) uint64_t barriers[decltype(Shared::pipeline)::kBarriers];
+  __shared__ int piece;
+  const Shared shared(memory, barriers, &piece);
+  if (threadIdx.x == 0) shared.pipeline.init(8);
+  __syncthreads();
+  if (__shfl_sync(~0U, threadIdx.x / 128, 0) == 0) {
+    hopper::give_up_registers<24>();
+    if (threadIdx.x == 0) produce(a.work, shared.pipeline, Producer{a, shared});
+  } else {
+    hopper::take_registers<240>();
+    Consumer consumer(a, shared, threadIdx.x - 128);
+    consume(a.work, shared.pipeline, consumer.turns, consumer);
+  }
+}
 
 /// A box of `kBoxRows` rows and every 64 columns of an operand, one block of kBoxRows × 64 after the other.
 template <int kHeadDim, int kBoxRows>
