@@ -39,11 +39,12 @@ struct ForwardShared {
   __device__ __forceinline__ hopper::Barrier value_full(int stage) const { return {barriers + 8 * (2 * S::kStages + stage)}; }
   __device__ __forceinline__ hopper::Barrier value_empty(int stage) const { return {barriers + 8 * (3 * S::kStages + stage)}; }
   __device__ __forceinline__ void init() const {
+    constexpr int kReleases = S::kWarpgroups * 4 * kArrivalsOfWarp;
     query_full.init(1);
-    query_empty.init(S::kWarpgroups * 4);
+    query_empty.init(kReleases);
     for (int stage = 0; stage < S::kStages; ++stage) {
       key_full(stage).init(1), value_full(stage).init(1);
-      key_empty(stage).init(S::kWarpgroups * 4), value_empty(stage).init(S::kWarpgroups * 4);
+      key_empty(stage).init(kReleases), value_empty(stage).init(kReleases);
     }
     hopper::publish_barriers();
   }

@@ -19,10 +19,16 @@ __device__ __forceinline__ int row_in_warpgroup() {
   return thread % 128 / 32 * 16 + thread % 32 / 4;
 }
 
-/// Lane 0 of each warp arrives for it.
+/// How many lanes of a warp arrive when it releases something. One is enough: __syncwarp() orders the reads of all lanes before it.
+/// racecheck follows lanes, not warps, and calls the next copy a race with the reads of the other 31; with all of them it is silent.
+#ifdef ATTEST_EVERY_LANE_ARRIVES
+constexpr int kArrivalsOfWarp = 32;
+#else
+constexpr int kArrivalsOfWarp = 1;
+#endif
 __device__ __forceinline__ void release(hopper::Barrier barrier) {
   __syncwarp();
-  if (threadIdx.x % 32 == 0) barrier.arrive();
+  if (threadIdx.x % 32 < kArrivalsOfWarp) barrier.arrive();
 }
 
 /// Sum over the four lanes that share a row: (0 + 1) + (2 + 3).

@@ -78,7 +78,7 @@ __device__ __forceinline__ void run_block(const Args& a) {
   __shared__ __align__(8) uint64_t barriers[decltype(Shared::pipeline)::kBarriers];
   __shared__ int piece;
   const Shared shared(memory, barriers, &piece);
-  if (threadIdx.x == 0) shared.pipeline.init(8);
+  if (threadIdx.x == 0) shared.pipeline.init(8 * kArrivalsOfWarp);
   __syncthreads();
   if (__shfl_sync(~0U, threadIdx.x / 128, 0) == 0) {
     hopper::give_up_registers<24>();
