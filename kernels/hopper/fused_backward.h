@@ -39,4 +39,14 @@ struct RowsArgs {
 };
 void launch_rows(const AttentionParams& p, const RowsArgs& args);
 
+/// What forward() and backward() launch; a faulty twin brings one of its own.
+struct Kernels {
+  KernelInfo (*forward)(ElementType type, int padded_head_dim) = forward_kernel_of;
+  void (*rows)(const AttentionParams& p, const RowsArgs& args) = launch_rows;
+  KernelInfo (*dq)(ElementType type, int padded_head_dim) = dq_kernel_of;
+  KernelInfo (*dkv)(ElementType type, int padded_head_dim) = dkv_kernel_of;
+};
+void forward(const AttentionParams& p, int32_t* dominant, void* workspace, const Kernels& kernels);
+void backward(const AttentionParams& p, const int32_t* dominant, void* workspace, const Kernels& kernels);
+
 }  // namespace attest::fused

@@ -66,8 +66,11 @@ struct Producer {
     ready.arrive_expecting(2 * S::kResident);
     load_rows<kHeadDim, S::kKeys>(sh.k, a.k, ready, key, kv_head, batch);
     load_rows<kHeadDim, S::kKeys>(sh.v, a.v, ready, key, kv_head, batch);
-    for (int head = kv_head * group; head < (kv_head + 1) * group; ++head)
+    for (int h = 0; h < group; ++h) {
+      const bool backwards = kDefect == Defect::kHeadsByBlock && blockIdx.x % 2 == 1;
+      const int head = kv_head * group + (backwards ? group - 1 - h : h);
       for (int tile = first_tile(a.problem, key); tile < tiles_of_head(a.problem); ++tile) load_queries(tile, head, batch);
+    }
   }
 };
 
@@ -233,7 +236,7 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) dkv_kernel(const __grid_c
 }
 
 template <class Element, int kHeadDim>
-KernelInfo info() {
+KernelInfo info(Instance<Element, kHeadDim>) {
   using S = Shape<kHeadDim>;
   return {reinterpret_cast<const void*>(dkv_kernel<Element, kHeadDim>), "softmax fused dk, dv", kBackwardThreads,
           S::kSharedBytes, S::kKeys};
@@ -242,9 +245,7 @@ KernelInfo info() {
 }  // namespace
 
 KernelInfo dkv_kernel_of(ElementType type, int padded_head_dim) {
-  const bool half = type == ElementType::kFloat16;
-  if (padded_head_dim == 64) return half ? info<__half, 64>() : info<__nv_bfloat16, 64>();
-  return half ? info<__half, 128>() : info<__nv_bfloat16, 128>();
+  return choose(type, padded_head_dim, [](auto instance) { return info(instance); });
 }
 
 }  // namespace attest::fused

@@ -121,7 +121,8 @@ struct Consumer {
   __device__ __forceinline__ void hide_keys(int first_key) {
     const Problem& problem = a.problem;
     const int row = piece.index * S::kRows;
-    if (first_key + S::kKeys - 1 > last_visible(problem, row + 64 * turns.warpgroup)) {
+    const bool checks = problem.causal || kDefect != Defect::kTailWeights;
+    if (checks && first_key + S::kKeys - 1 > last_visible(problem, row + 64 * turns.warpgroup)) {
       const int last[2] = {last_visible(problem, row + row_in_block), last_visible(problem, row + row_in_block + 8)};
       hide(s, last, first_key, 2 * lane);
     }
@@ -170,7 +171,7 @@ struct Consumer {
     float* shifts = a.rows.shift + static_cast<int64_t>(piece.head) * a.rows.padded_rows + piece.index * S::kRows + row_in_block;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const float weight = quad_sum(rho[h]), sum = quad_sum(sigma[h]);
+      const float weight = kDefect == Defect::kSumNotNormalised ? 1.0F : quad_sum(rho[h]), sum = quad_sum(sigma[h]);
       shift[h] -= weight > 0.0F ? sum / weight : 0.0F;
       if (lane == 0) shifts[8 * h] = shift[h];
     }
@@ -248,7 +249,7 @@ __global__ void __launch_bounds__(kBackwardThreads, 1) dq_kernel(const __grid_co
 }
 
 template <class Element, int kHeadDim>
-KernelInfo info() {
+KernelInfo info(Instance<Element, kHeadDim>) {
   using S = Shape<kHeadDim>;
   return {reinterpret_cast<const void*>(dq_kernel<Element, kHeadDim>), "softmax fused dq", kBackwardThreads,
           S::kSharedBytes, S::kRows};
@@ -257,9 +258,7 @@ KernelInfo info() {
 }  // namespace
 
 KernelInfo dq_kernel_of(ElementType type, int padded_head_dim) {
-  const bool half = type == ElementType::kFloat16;
-  if (padded_head_dim == 64) return half ? info<__half, 64>() : info<__nv_bfloat16, 64>();
-  return half ? info<__half, 128>() : info<__nv_bfloat16, 128>();
+  return choose(type, padded_head_dim, [](auto instance) { return info(instance); });
 }
 
 }  // namespace attest::fused

@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(const __grid_constant__ 
   const int keys[2] = {__shfl_sync(~0U, key, lane / 4), __shfl_sync(~0U, key, lane / 4 + 8)};
   if (__any_sync(~0U, key >= 0)) find_dominant<Element>(b, keys, found);
   __syncwarp();
-  if (lane < kRowsOfWarp) write_values(b, found, lse, dlse, key >= 0);
+  if (lane < kRowsOfWarp) write_values(b, found, lse, dlse, key >= 0 && kDefect != Defect::kDominantIgnored);
 }
 
 }  // namespace

@@ -124,7 +124,9 @@ struct Consumer {
   }
 
   __device__ __forceinline__ void rescale() {
-    if (!__any_sync(~0U, run.rescale[0] != 1.0F || run.rescale[1] != 1.0F)) return;
+    bool needed = __any_sync(~0U, run.rescale[0] != 1.0F || run.rescale[1] != 1.0F);
+    if constexpr (kDefect == Defect::kRescaleByOneRow) needed = __shfl_sync(~0U, run.rescale[0] != 1.0F, 0);
+    if (!needed) return;
 #pragma unroll
     for (int i = 0; i < kHeadDim / 2; ++i) o[i] *= run.rescale[i / 2 % 2];
   }
@@ -213,7 +215,7 @@ __global__ void __launch_bounds__(Shape<kHeadDim>::kThreads, 1) forward_kernel(c
 }  // namespace
 
 template <class Element, int kHeadDim>
-KernelInfo forward_info() {
+KernelInfo forward_info(Instance<Element, kHeadDim>) {
   using S = Shape<kHeadDim>;
   return {.function = reinterpret_cast<const void*>(forward_kernel<Element, kHeadDim>),
           .name = "softmax fused forward",
@@ -223,9 +225,7 @@ KernelInfo forward_info() {
 }
 
 KernelInfo forward_kernel_of(ElementType type, int padded_head_dim) {
-  const bool half = type == ElementType::kFloat16;
-  if (padded_head_dim == 64) return half ? forward_info<__half, 64>() : forward_info<__nv_bfloat16, 64>();
-  return half ? forward_info<__half, 128>() : forward_info<__nv_bfloat16, 128>();
+  return choose(type, padded_head_dim, [](auto instance) { return forward_info(instance); });
 }
 
 }  // namespace attest::fused

@@ -25,6 +25,21 @@ struct KernelInfo {
 
 KernelInfo forward_kernel_of(ElementType type, int padded_head_dim);
 
+/// An element type and a padded head dim: what a kernel is made for.
+template <class Element, int kHeadDim>
+struct Instance {};
+/// `info` of the one that is asked for. Faulty twins are for bf16 and head dims up to 64 alone.
+template <class Info>
+KernelInfo choose(ElementType type, int padded_head_dim, Info info) {
+  if constexpr (kDefect == Defect::kNone) {
+    const bool half = type == ElementType::kFloat16;
+    if (half && padded_head_dim == 64) return info(Instance<__half, 64>());
+    if (half) return info(Instance<__half, 128>());
+    if (padded_head_dim == 128) return info(Instance<__nv_bfloat16, 128>());
+  }
+  return info(Instance<__nv_bfloat16, 64>());
+}
+
 /// Head dims are padded to this with zeros.
 inline int padded_head_dim(const AttentionParams& p) { return p.head_dim <= 64 ? 64 : 128; }
 

@@ -1,6 +1,7 @@
 // Who a thread is within a warpgroup's accumulators, and what four lanes of a row do together.
 #pragma once
 
+#include "kernels/hopper/fused_defects.h"
 #include "kernels/hopper/hopper.cuh"
 #include "kernels/hopper/wgmma.cuh"
 

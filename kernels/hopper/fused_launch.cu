@@ -110,8 +110,7 @@ BackwardArgs backward_args(const AttentionParams& p, const Workspace& w) {
   return a;
 }
 
-void launch_dq(const AttentionParams& p, const Workspace& w, BackwardArgs a) {
-  const KernelInfo kernel = dq_kernel_of(p.type, padded_head_dim(p));
+void launch_dq(const KernelInfo& kernel, const AttentionParams& p, const Workspace& w, BackwardArgs a) {
   const Operands& x = w.operands;
   a.q = tensor_map(p, x.q, p.num_heads_q, p.seqlen_q, kernel.rows);
   a.dout = tensor_map(p, x.dout, p.num_heads_q, p.seqlen_q, kernel.rows);
@@ -121,8 +120,7 @@ void launch_dq(const AttentionParams& p, const Workspace& w, BackwardArgs a) {
   launch(kernel, p, a);
 }
 
-void launch_dkv(const AttentionParams& p, const Workspace& w, BackwardArgs a) {
-  const KernelInfo kernel = dkv_kernel_of(p.type, padded_head_dim(p));
+void launch_dkv(const KernelInfo& kernel, const AttentionParams& p, const Workspace& w, BackwardArgs a) {
   const Operands& x = w.operands;
   a.q = tensor_map(p, x.q, p.num_heads_q, p.seqlen_q, kQueryTile);
   a.dout = tensor_map(p, x.dout, p.num_heads_q, p.seqlen_q, kQueryTile);
@@ -156,12 +154,13 @@ void clear_workspace(const AttentionParams& p, void* workspace) {
   check_cuda(cudaMemsetAsync(workspace, 0, kCounters * sizeof(unsigned), static_cast<cudaStream_t>(p.stream)), "cudaMemsetAsync");
 }
 
-void forward(const AttentionParams& p, int32_t* dominant, void* memory) {
+void forward(const AttentionParams& p, int32_t* dominant, void* memory) { forward(p, dominant, memory, Kernels{}); }
+void forward(const AttentionParams& p, int32_t* dominant, void* memory, const Kernels& kernels) {
   check(p);
   const CudaDevice device(p.device);
   const Workspace workspace(p, memory);
   const Operands& x = workspace.operands;
-  const KernelInfo kernel = forward_kernel_of(p.type, padded_head_dim(p));
+  const KernelInfo kernel = kernels.forward(p.type, padded_head_dim(p));
   launch(kernel, p,
          ForwardArgs{.q = tensor_map(p, x.q, p.num_heads_q, p.seqlen_q, kernel.rows),
                      .k = tensor_map(p, x.k, p.num_heads_kv, p.seqlen_kv, kKeyTile),
@@ -174,14 +173,15 @@ void forward(const AttentionParams& p, int32_t* dominant, void* memory) {
                      .dominant = dominant});
 }
 
-void backward(const AttentionParams& p, const int32_t* dominant, void* memory) {
+void backward(const AttentionParams& p, const int32_t* dominant, void* memory) { backward(p, dominant, memory, Kernels{}); }
+void backward(const AttentionParams& p, const int32_t* dominant, void* memory, const Kernels& kernels) {
   check(p);
   const CudaDevice device(p.device);
   const Workspace workspace(p, memory);
-  launch_rows(p, rows_args(p, dominant, workspace));
+  kernels.rows(p, rows_args(p, dominant, workspace));
   const BackwardArgs args = backward_args(p, workspace);
-  launch_dq(p, workspace, args);
-  launch_dkv(p, workspace, args);
+  launch_dq(kernels.dq(p.type, padded_head_dim(p)), p, workspace, args);
+  launch_dkv(kernels.dkv(p.type, padded_head_dim(p)), p, workspace, args);
 }
 
 }  // namespace attest::fused

@@ -77,10 +77,11 @@ template <int h>
 __device__ __forceinline__ bool soften(float (&s)[64], float c, Running& run, float bar, float& largest, float& weight) {
   const float raw = row_max<h>(s);
   largest = raw * c;
-  const bool up = largest > run.m[h] + kLag;
+  bool up = largest > run.m[h] + kLag;
+  if constexpr (kDefect == Defect::kNeighboursReference) up = __any_sync(~0U, up) && largest > run.m[h];
   run.rescale[h] = up ? hopper::exp2_fast(run.m[h] - largest) : 1.0F;
   run.m[h] = up ? largest : run.m[h];
-  const float minus_m = run.m[h] == -INFINITY ? 0.0F : -run.m[h];
+  const float minus_m = run.m[h] == -INFINITY && kDefect != Defect::kEmptyTileUnguarded ? 0.0F : -run.m[h];
   run.l[h] = fmaf(run.l[h], run.rescale[h], exponentials<h>(s, c, minus_m));
   weight = hopper::exp2_fast(fmaf(raw, c, minus_m));
   return largest > bar && 2.0F * weight > run.l[h];

@@ -90,11 +90,18 @@ __device__ __forceinline__ void clear(float (&d)[kSize]) {
 #pragma unroll
   for (int i = 0; i < kSize; ++i) d[i] = 0.0F;
 }
+/// What rounds a tile to 8 bits, of which 3 follow the leading one.
+__device__ __forceinline__ float in_8_bits(float x) { return __uint_as_float((__float_as_uint(x) + 0x80000U) & 0xFFF00000U); }
 /// Rounds an accumulator tile to the A operand of multiply_add: a[4k … 4k + 3] are its columns 16k … 16k + 15.
 template <class Element, int kSize>
 __device__ __forceinline__ void round_to_operand(uint32_t (&a)[kSize / 2], const float (&s)[kSize]) {
 #pragma unroll
-  for (int i = 0; i < kSize / 2; ++i) a[i] = hopper::pack<Element>(s[2 * i], s[2 * i + 1]);
+  for (int i = 0; i < kSize / 2; ++i) {
+    if constexpr (kDefect == Defect::kWeightsIn8Bits)
+      a[i] = hopper::pack<Element>(in_8_bits(s[2 * i]), in_8_bits(s[2 * i + 1]));
+    else
+      a[i] = hopper::pack<Element>(s[2 * i], s[2 * i + 1]);
+  }
 }
 
 }  // namespace attest::fused
