@@ -97,7 +97,7 @@ at::Tensor bottom_right(const AttentionProblem& p, at::Device device) {
 Masking masking(const Inputs& inputs, double hidden, bool has_causal_flag) {
   const AttentionProblem& p = inputs.problem;
   const bool padded = inputs.key_padding_mask.defined();
-  if (!padded && !p.causal) return {};
+  if (!padded && (!p.causal || p.seqlen_q == 1)) return {};  // one query stands at the last key and sees all
   if (!padded && has_causal_flag && p.seqlen_q == p.seqlen_kv) return {.is_causal = true};
   at::Tensor keep = at::ones({1, 1, p.seqlen_q, p.seqlen_kv}, at::TensorOptions(at::kBool).device(inputs.q.device()));
   if (p.causal) keep = keep.logical_and(bottom_right(p, inputs.q.device()));

@@ -13,7 +13,8 @@
 namespace attest::sdpa {
 
 /// How a problem's masks reach a backend. `is_causal` is libtorch's flag: top-left, hence used only where Sq = Skv and no key
-/// is padded; everything else goes through `bias`, [B or 1, 1, Sq, Skv] in q's dtype, 0 where visible.
+/// is padded; everything else goes through `bias`, [B or 1, 1, Sq, Skv] in q's dtype, 0 where visible. Neither where every
+/// query sees every key, as one query does by causality.
 struct Masking {
   bool is_causal = false;
   std::optional<at::Tensor> bias;

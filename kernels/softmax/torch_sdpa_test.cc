@@ -71,6 +71,8 @@ TEST(TorchSdpa, the_causal_flag_is_used_only_where_top_left_is_bottom_right) {
   EXPECT_FALSE(sdpa::masking(random_inputs(problem(3, 5, true))).is_causal);
   EXPECT_FALSE(sdpa::masking(random_inputs(problem(5, 5, true), 1)).is_causal);
   EXPECT_FALSE(sdpa::masking(random_inputs(problem(5, 5, false))).bias.has_value());
+  const sdpa::Masking of_one_query = sdpa::masking(random_inputs(problem(1, 5, true)));
+  EXPECT_FALSE(of_one_query.is_causal || of_one_query.bias.has_value());
 }
 
 TEST(TorchSdpa, a_bias_hides_exactly_what_the_definition_hides) {
