@@ -22,6 +22,14 @@ constexpr Shape kShapes[] = {
     {Device::kCuda, 1, 32, 8, 1024, 1024, 128},
     {Device::kCuda, 4, 32, 8, 128, 128, 128},
     {Device::kCuda, 8, 32, 8, 64, 64, 128},
+    // Qwen3-8B, decoding with longer caches and larger batches; a chunk of a long prompt.
+    {Device::kCuda, 1, 32, 8, 1, 4096, 128},
+    {Device::kCuda, 1, 32, 8, 1, 16384, 128},
+    {Device::kCuda, 1, 32, 8, 1, 65536, 128},
+    {Device::kCuda, 8, 32, 8, 1, 1024, 128},
+    {Device::kCuda, 8, 32, 8, 1, 4096, 128},
+    {Device::kCuda, 8, 32, 8, 1, 16384, 128},
+    {Device::kCuda, 1, 32, 8, 512, 8192, 128},
     // Training and long prefill with as many KV heads as query heads.
     {Device::kCuda, 8, 16, 16, 1024, 1024, 128},
     {Device::kCuda, 4, 16, 16, 2048, 2048, 128},
