@@ -1,17 +1,11 @@
 // The host side of softmax.cuda.fused: what is supported, the workspace, the order of work, the launches.
-#include <algorithm>
-#include <cmath>
-
-#include "kernels/device/launch.h"
 #include "kernels/hopper/fused_backward.h"
 #include "kernels/hopper/fused_operands.h"
+#include "kernels/hopper/host_launch.h"
 
 namespace attest::fused {
 namespace {
 
-/// Keys and values of the heads that are worked at once: well within the L2 (50 or 60 MB).
-constexpr int64_t kSectionBytes = int64_t{12} << 20;
-constexpr double kBlocks = 132.0;  // of a grid on an H100 or H200; only the order of work depends on it
 constexpr int kCounters = 64;      // of which three are used: forward, dq, dk and dv
 
 Problem problem_of(const AttentionParams& p, const Operands& operands) {
@@ -27,50 +21,6 @@ Problem problem_of(const AttentionParams& p, const Operands& operands) {
           .logit_scale = std::max(scale * kLog2E, std::numeric_limits<float>::min()),
           .keep = operands.keep,
           .keep_words = operands.keep_words};
-}
-
-/// So many that their work, late² · heads / 2, equals the largest unevenness before them: a block each one piece behind.
-int late_pieces(int64_t heads, int64_t pieces) {
-  const double late = std::ceil(pieces * std::sqrt(kBlocks / static_cast<double>(heads * pieces)));
-  return static_cast<int>(std::min<double>(late, pieces / 2));
-}
-
-/// `heads` a batch element, of which `sharing` read the same keys.
-WorkList work_of(const AttentionParams& p, int64_t heads, int64_t sharing, int64_t rows, int rows_a_piece, bool longest_is_last,
-                 unsigned* next) {
-  const int64_t bytes = p.seqlen_kv * padded_head_dim(p) * 4, together = std::max<int64_t>(1, kSectionBytes / bytes) * sharing;
-  const int64_t all = p.batch * heads, pieces = (rows + rows_a_piece - 1) / rows_a_piece;
-  return {.heads = static_cast<int>(all),
-          .section_heads = static_cast<int>(std::min(all, together)),
-          .pieces = static_cast<int>(pieces),
-          .late = p.causal ? late_pieces(all, pieces) : 0,
-          .count = static_cast<int>(all * pieces),
-          .longest_is_last = longest_is_last,
-          .next = next};
-}
-
-int attribute(cudaDeviceAttr what, int device) {
-  int value = 0;
-  check_cuda(cudaDeviceGetAttribute(&value, what, device), "cudaDeviceGetAttribute");
-  return value;
-}
-
-template <class Args>
-void launch(const KernelInfo& kernel, const AttentionParams& p, const Args& args) {
-  if (args.work.count == 0) return;
-  const int blocks = std::min(args.work.count, attribute(cudaDevAttrMultiProcessorCount, p.device));
-  check_cuda(cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.shared_bytes),
-             kernel.name);
-  void* arguments[] = {const_cast<Args*>(&args)};
-  check_cuda(cudaLaunchKernel(kernel.function, dim3(blocks), dim3(kernel.threads), arguments, kernel.shared_bytes,
-                              static_cast<cudaStream_t>(p.stream)),
-             kernel.name);
-}
-
-RowStrides strides_of(int64_t batch, int64_t head, int64_t row) { return {batch, head, row}; }
-Rows rows_of(const View<void>& x) {
-  const bool aligned = reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && (x.batch | x.head | x.row) % 8 == 0;
-  return {x.data, strides_of(x.batch, x.head, x.row), aligned};
 }
 
 /// The workspace: counters, values per query for the backward, copies of operands.
@@ -112,21 +62,21 @@ BackwardArgs backward_args(const AttentionParams& p, const Workspace& w) {
 
 void launch_dq(const KernelInfo& kernel, const AttentionParams& p, const Workspace& w, BackwardArgs a) {
   const Operands& x = w.operands;
-  a.q = tensor_map(p, x.q, p.num_heads_q, p.seqlen_q, kernel.rows);
-  a.dout = tensor_map(p, x.dout, p.num_heads_q, p.seqlen_q, kernel.rows);
-  a.k = tensor_map(p, x.k, p.num_heads_kv, p.seqlen_kv, kDqKeyTile);
-  a.v = tensor_map(p, x.v, p.num_heads_kv, p.seqlen_kv, kDqKeyTile);
-  a.work = work_of(p, p.num_heads_q, p.group(), p.seqlen_q, kernel.rows, true, w.counters + 1);
+  a.q = tensor_map(p, {x.q, p.num_heads_q, p.seqlen_q, p.head_dim}, kernel.rows);
+  a.dout = tensor_map(p, {x.dout, p.num_heads_q, p.seqlen_q, p.head_dim}, kernel.rows);
+  a.k = tensor_map(p, {x.k, p.num_heads_kv, p.seqlen_kv, p.head_dim}, kDqKeyTile);
+  a.v = tensor_map(p, {x.v, p.num_heads_kv, p.seqlen_kv, p.head_dim}, kDqKeyTile);
+  a.work = work_of(p, padded_head_dim(p), p.num_heads_q, p.group(), p.seqlen_q, kernel.rows, true, w.counters + 1);
   launch(kernel, p, a);
 }
 
 void launch_dkv(const KernelInfo& kernel, const AttentionParams& p, const Workspace& w, BackwardArgs a) {
   const Operands& x = w.operands;
-  a.q = tensor_map(p, x.q, p.num_heads_q, p.seqlen_q, kQueryTile);
-  a.dout = tensor_map(p, x.dout, p.num_heads_q, p.seqlen_q, kQueryTile);
-  a.k = tensor_map(p, x.k, p.num_heads_kv, p.seqlen_kv, kernel.rows);
-  a.v = tensor_map(p, x.v, p.num_heads_kv, p.seqlen_kv, kernel.rows);
-  a.work = work_of(p, p.num_heads_kv, 1, p.seqlen_kv, kernel.rows, false, w.counters + 2);
+  a.q = tensor_map(p, {x.q, p.num_heads_q, p.seqlen_q, p.head_dim}, kQueryTile);
+  a.dout = tensor_map(p, {x.dout, p.num_heads_q, p.seqlen_q, p.head_dim}, kQueryTile);
+  a.k = tensor_map(p, {x.k, p.num_heads_kv, p.seqlen_kv, p.head_dim}, kernel.rows);
+  a.v = tensor_map(p, {x.v, p.num_heads_kv, p.seqlen_kv, p.head_dim}, kernel.rows);
+  a.work = work_of(p, padded_head_dim(p), p.num_heads_kv, 1, p.seqlen_kv, kernel.rows, false, w.counters + 2);
   launch(kernel, p, a);
 }
 
@@ -162,11 +112,11 @@ void forward(const AttentionParams& p, int32_t* dominant, void* memory, const Ke
   const Operands& x = workspace.operands;
   const KernelInfo kernel = kernels.forward(p.type, padded_head_dim(p));
   launch(kernel, p,
-         ForwardArgs{.q = tensor_map(p, x.q, p.num_heads_q, p.seqlen_q, kernel.rows),
-                     .k = tensor_map(p, x.k, p.num_heads_kv, p.seqlen_kv, kKeyTile),
-                     .v = tensor_map(p, x.v, p.num_heads_kv, p.seqlen_kv, kKeyTile),
+         ForwardArgs{.q = tensor_map(p, {x.q, p.num_heads_q, p.seqlen_q, p.head_dim}, kernel.rows),
+                     .k = tensor_map(p, {x.k, p.num_heads_kv, p.seqlen_kv, p.head_dim}, kKeyTile),
+                     .v = tensor_map(p, {x.v, p.num_heads_kv, p.seqlen_kv, p.head_dim}, kKeyTile),
                      .problem = problem_of(p, x),
-                     .work = work_of(p, p.num_heads_q, p.group(), p.seqlen_q, kernel.rows, true, workspace.counters),
+                     .work = work_of(p, padded_head_dim(p), p.num_heads_q, p.group(), p.seqlen_q, kernel.rows, true, workspace.counters),
                      .out = rows_of(p.out),
                      .lse = p.lse.data,
                      .lse_strides = strides_of(p.lse.batch, p.lse.head, p.lse.row),

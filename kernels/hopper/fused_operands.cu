@@ -12,10 +12,10 @@ constexpr int kThreads = 256;
 
 struct Copy {
   const uint16_t* from;
-  uint16_t* to;                                 // contiguous, rows of `pitch` elements
-  int64_t batch, head, row, dim;                // strides of `from`
-  int64_t heads, rows, head_dim, pitch, count;  // count: pieces of 8 elements
-  const uint8_t* keep;                          // null: every row is kept
+  uint16_t* to;                   // contiguous, rows of `pitch` elements
+  int64_t batch, head, row, dim;  // strides of `from`
+  int64_t heads, rows, rows_from, head_dim, pitch, count;  // rows of `to`, of `from`; count: pieces of 8 elements
+  const uint8_t* keep;  // null: every row is kept
   int64_t keep_batch, keep_key;
   uint16_t mask, flip;  // element := element & mask ^ flip
 };
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads) copy_rows(const __grid_constant__ Co
   for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < c.count; i += gridDim.x * int64_t{kThreads}) {
     const int64_t pieces = c.pitch / 8, column = i % pieces * 8, row_number = i / pieces;
     const int64_t row = row_number % c.rows, head = row_number / c.rows % c.heads, batch = row_number / c.rows / c.heads;
-    const bool kept = c.keep == nullptr || c.keep[batch * c.keep_batch + row * c.keep_key] != 0;
+    const bool kept = row < c.rows_from && (c.keep == nullptr || c.keep[batch * c.keep_batch + row * c.keep_key] != 0);
     const uint16_t* from = c.from + batch * c.batch + head * c.head + row * c.row + column * c.dim;
     __align__(16) uint16_t x[8];
     const bool whole = c.dim == 1 && column + 8 <= c.head_dim && reinterpret_cast<uintptr_t>(from) % 16 == 0;
@@ -53,20 +53,24 @@ __global__ void __launch_bounds__(kThreads) pack_mask(const uint8_t* keep, int64
 unsigned blocks_of(int64_t threads) { return grid_of(std::min<int64_t>((threads + kThreads - 1) / kThreads, 132 * 16)); }
 cudaStream_t stream_of(const AttentionParams& p) { return static_cast<cudaStream_t>(p.stream); }
 
-bool aligned(const AttentionParams& p, const View<const void>& x, int64_t heads, int64_t rows) {
+bool aligned(const AttentionParams& p, const Matrix& m) {
+  const View<const void>& x = m.data;
   const auto ok = [](int64_t size, int64_t stride) { return size == 1 || (stride > 0 && stride % 8 == 0); };
-  return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && (p.head_dim == 1 || x.dim == 1) && ok(rows, x.row) &&
-         ok(heads, x.head) && ok(p.batch, x.batch);
+  return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && (m.head_dim == 1 || x.dim == 1) && ok(m.rows, x.row) &&
+         ok(m.heads, x.head) && ok(p.batch, x.batch);
 }
 
 struct Change {
   bool zero_hidden = false;
   float sign = 1.0F;
+  int64_t rows_multiple = 1;
 };
 
-View<const void> copied(const AttentionParams& p, const View<const void>& x, int64_t heads, int64_t rows, Change change,
-                        Arena& arena) {
-  const int64_t pitch = (p.head_dim + 7) / 8 * 8, elements = p.batch * heads * rows * pitch;
+View<const void> copied(const AttentionParams& p, const Matrix& m, Change change, Arena& arena) {
+  const View<const void>& x = m.data;
+  const int64_t pitch = (m.head_dim + 7) / 8 * 8, rows = (m.rows + change.rows_multiple - 1) / change.rows_multiple *
+                                                         change.rows_multiple;
+  const int64_t elements = p.batch * m.heads * rows * pitch;
   auto* to = arena.take<uint16_t>(elements);
   if (to != nullptr) {
     const Copy copy{static_cast<const uint16_t*>(x.data),
@@ -75,9 +79,10 @@ View<const void> copied(const AttentionParams& p, const View<const void>& x, int
                     x.head,
                     x.row,
                     x.dim,
-                    heads,
+                    m.heads,
                     rows,
-                    p.head_dim,
+                    m.rows,
+                    m.head_dim,
                     pitch,
                     elements / 8,
                     change.zero_hidden ? p.keep : nullptr,
@@ -88,13 +93,13 @@ View<const void> copied(const AttentionParams& p, const View<const void>& x, int
     copy_rows<<<blocks_of(copy.count), kThreads, 0, stream_of(p)>>>(copy);
     check_launch("copy_rows");
   }
-  return {to, heads * rows * pitch, rows * pitch, pitch, 1};
+  return {to, m.heads * rows * pitch, rows * pitch, pitch, 1};
 }
 
-View<const void> usable(const AttentionParams& p, const View<const void>& x, int64_t heads, int64_t rows, Change change,
-                        Arena& arena) {
-  const bool as_it_is = aligned(p, x, heads, rows) && !change.zero_hidden && change.sign > 0.0F;
-  return as_it_is ? x : copied(p, x, heads, rows, change, arena);
+View<const void> usable(const AttentionParams& p, const Matrix& m, Change change, Arena& arena) {
+  const bool as_it_is =
+      aligned(p, m) && !change.zero_hidden && change.sign > 0.0F && m.rows % change.rows_multiple == 0;
+  return as_it_is ? m.data : copied(p, m, change, arena);
 }
 
 using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*,
@@ -115,14 +120,15 @@ Encode encode_function() {
 
 }  // namespace
 
-Operands prepare_operands(const AttentionParams& p, Arena& arena) {
+Operands prepare_operands(const AttentionParams& p, Arena& arena, int64_t key_rows) {
   const bool padded = p.keep != nullptr;
   const float sign = p.softmax_scale > 0.0F ? 1.0F : p.softmax_scale < 0.0F ? -1.0F : 0.0F;
+  const Change of_keys{.zero_hidden = padded, .rows_multiple = key_rows};
   Operands o;
-  o.q = usable(p, p.q, p.num_heads_q, p.seqlen_q, {.sign = sign}, arena);
-  o.k = usable(p, p.k, p.num_heads_kv, p.seqlen_kv, {.zero_hidden = padded}, arena);
-  o.v = usable(p, p.v, p.num_heads_kv, p.seqlen_kv, {.zero_hidden = padded}, arena);
-  if (p.backward()) o.dout = usable(p, p.dout, p.num_heads_q, p.seqlen_q, {}, arena);
+  o.q = usable(p, {p.q, p.num_heads_q, p.seqlen_q, p.head_dim}, {.sign = sign}, arena);
+  o.k = usable(p, {p.k, p.num_heads_kv, p.seqlen_kv, p.head_dim}, of_keys, arena);
+  o.v = usable(p, {p.v, p.num_heads_kv, p.seqlen_kv, p.head_dim_v}, of_keys, arena);
+  if (p.backward()) o.dout = usable(p, {p.dout, p.num_heads_q, p.seqlen_q, p.head_dim_v}, {}, arena);
   if (!padded) return o;
   o.keep_words = static_cast<int>((p.seqlen_kv + 127) / 128 * 4);
   const int64_t count = p.batch * o.keep_words;
@@ -135,20 +141,48 @@ Operands prepare_operands(const AttentionParams& p, Arena& arena) {
   return o;
 }
 
-CUtensorMap tensor_map(const AttentionParams& p, const View<const void>& x, int64_t heads, int64_t rows, int box_rows) {
-  const auto bytes = [](int64_t size, int64_t stride) { return static_cast<cuuint64_t>(size == 1 ? 16 : 2 * stride); };
-  const cuuint64_t sizes[4] = {static_cast<cuuint64_t>(p.head_dim), static_cast<cuuint64_t>(rows), static_cast<cuuint64_t>(heads),
-                               static_cast<cuuint64_t>(p.batch)};
-  const cuuint64_t strides[3] = {bytes(rows, x.row), bytes(heads, x.head), bytes(p.batch, x.batch)};
-  const cuuint32_t box[4] = {64, static_cast<cuuint32_t>(box_rows), 1, 1}, steps[4] = {1, 1, 1, 1};
+namespace {
+
+template <int kRank>
+struct Boxes {
+  cuuint64_t sizes[kRank], strides[kRank - 1];  // in elements; the first dimension has stride 1
+  cuuint32_t box[kRank];
+};
+
+template <int kRank>
+CUtensorMap encode(const AttentionParams& p, const View<const void>& x, const Boxes<kRank>& b) {
   const bool half = p.type == ElementType::kFloat16;
+  cuuint64_t strides[kRank - 1];
+  cuuint32_t steps[kRank];
+  for (int i = 0; i < kRank; ++i) steps[i] = 1;
+  for (int i = 0; i + 1 < kRank; ++i) strides[i] = b.sizes[i + 1] == 1 ? 16 : 2 * b.strides[i];
   CUtensorMap map;
   const CUresult result =
-      encode_function()(&map, half ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4,
-                        const_cast<void*>(x.data), sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      encode_function()(&map, half ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kRank,
+                        const_cast<void*>(x.data), b.sizes, strides, b.box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
                         CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) throw LaunchError("cuTensorMapEncodeTiled: error " + std::to_string(static_cast<int>(result)));
   return map;
+}
+
+cuuint64_t size_of(int64_t n) { return static_cast<cuuint64_t>(n); }
+
+}  // namespace
+
+CUtensorMap tensor_map(const AttentionParams& p, const Matrix& x, int box_rows) {
+  const View<const void>& d = x.data;
+  return encode<4>(p, d,
+                   {{size_of(x.head_dim), size_of(x.rows), size_of(x.heads), size_of(p.batch)},
+                    {size_of(d.row), size_of(d.head), size_of(d.batch)},
+                    {64, static_cast<cuuint32_t>(box_rows), 1, 1}});
+}
+
+CUtensorMap interleaved_map(const AttentionParams& p, const Matrix& x, int run) {
+  const View<const void>& d = x.data;
+  return encode<5>(p, d,
+                   {{size_of(x.head_dim), size_of((x.rows + run - 1) / run), size_of(run), size_of(x.heads), size_of(p.batch)},
+                    {size_of(run * d.row), size_of(d.row), size_of(d.head), size_of(d.batch)},
+                    {64, 8, static_cast<cuuint32_t>(run), 1, 1}});
 }
 
 }  // namespace attest::fused

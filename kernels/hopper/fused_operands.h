@@ -32,10 +32,19 @@ struct Operands {
   int keep_words = 0;
 };
 
-/// Takes what copies need from `arena`; with memory, launches them on p's stream.
-Operands prepare_operands(const AttentionParams& p, Arena& arena);
+/// Takes what copies need from `arena`; with memory, launches them on p's stream. Where seqlen_kv is not a multiple of
+/// `key_rows`, k and v are copied, too, and end with rows of zeros up to one.
+Operands prepare_operands(const AttentionParams& p, Arena& arena, int64_t key_rows = 1);
 
-/// The copy engine's view of an operand [batch, heads, rows, head_dim] for boxes of `box_rows` × 64.
-CUtensorMap tensor_map(const AttentionParams& p, const View<const void>& x, int64_t heads, int64_t rows, int box_rows);
+/// An operand [batch, heads, rows, head_dim].
+struct Matrix {
+  View<const void> data;
+  int64_t heads, rows, head_dim;
+};
+/// The copy engine's view of an operand for boxes of `box_rows` × 64.
+CUtensorMap tensor_map(const AttentionParams& p, const Matrix& x, int box_rows);
+/// For boxes of 8·run rows × 64, at multiples of 8·run, whose rows come in another order: row run·r + b as number 8b + r, so that
+/// a thread's accumulators of a product with them belong to 2·run consecutive rows. x.rows counts up to the next multiple of `run`.
+CUtensorMap interleaved_map(const AttentionParams& p, const Matrix& x, int run);
 
 }  // namespace attest::fused
