@@ -47,12 +47,32 @@ __device__ __forceinline__ void load_box(uint32_t to, const CUtensorMap& map, Ba
       : "memory");
 }
 
+/// A box of a rank-5 tensor (dim, run, row in the run, head, batch) that begins at row 0 of a run.
+__device__ __forceinline__ void load_interleaved(uint32_t to, const CUtensorMap& map, Barrier full, int dim, int run, int head,
+                                                 int batch) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(
+          to),
+      "l"(&map), "r"(full.address), "r"(dim), "r"(run), "r"(0), "r"(head), "r"(batch)
+      : "memory");
+}
+
 /// `bytes` (a multiple of 16) of global memory (16-byte aligned) to shared memory.
 __device__ __forceinline__ void load_bytes(uint32_t to, const void* from, int bytes, Barrier full) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
                "r"(bytes), "r"(full.address)
                : "memory");
 }
+
+/// Stores four 8 × 8 matrices of 16-bit elements, laid out as accumulators are, one register each. Lane i gives the address of
+/// row i % 8 of matrix i / 8.
+__device__ __forceinline__ void store_matrices(uint32_t row, const uint32_t* r) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(r[0]), "r"(r[1]), "r"(r[2]),
+               "r"(r[3])
+               : "memory");
+}
+/// Makes this thread's stores to shared memory visible to matrix products and bulk copies that are issued after a barrier.
+__device__ __forceinline__ void publish_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 /// Named barriers 1 … 15 of a block: `threads` counts those that sync and those that only arrive.
 __device__ __forceinline__ void named_sync(int id, int threads) {

@@ -76,6 +76,14 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
                "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " " ATTEST_REGISTERS128 \
                ", {%64, %65, %66, %67}, %68, p, 1, 1, 1;}" : ATTEST_OUT128 \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+#define ATTEST_TT64(type) \
+  asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0; " \
+               "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " " ATTEST_REGISTERS64 \
+               ", %32, %33, p, 1, 1, 1, 1;}" : ATTEST_OUT64 : "l"(a), "l"(b))
+#define ATTEST_TT128(type) \
+  asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0; " \
+               "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " " ATTEST_REGISTERS128 \
+               ", %64, %65, p, 1, 1, 1, 1;}" : ATTEST_OUT128 : "l"(a), "l"(b))
 
 /// D = A · Bᵀ (+ D if `accumulate`): A [64, 16] and B [N, 16] in shared memory, both with contiguous k.
 template <class Element, int kSize>
@@ -96,6 +104,16 @@ __device__ __forceinline__ void multiply_add(float (&d)[kSize], const uint32_t* 
   if constexpr (kSize == 64 && kHalf) ATTEST_RS128("f16");
   if constexpr (kSize == 64 && !kHalf) ATTEST_RS128("bf16");
 }
+
+/// D += Aᵀ · B: A [16, 64] and B [16, N] in shared memory, with contiguous m and n.
+template <class Element, int kSize>
+__device__ __forceinline__ void multiply_add_transposed(float (&d)[kSize], uint64_t a, uint64_t b) {
+  constexpr bool kHalf = std::is_same_v<Element, __half>;
+  if constexpr (kSize == 32 && kHalf) ATTEST_TT64("f16");
+  if constexpr (kSize == 32 && !kHalf) ATTEST_TT64("bf16");
+  if constexpr (kSize == 64 && kHalf) ATTEST_TT128("f16");
+  if constexpr (kSize == 64 && !kHalf) ATTEST_TT128("bf16");
+}
 // clang-format on
 #undef ATTEST_DO8
 #undef ATTEST_DO32
@@ -108,5 +126,7 @@ __device__ __forceinline__ void multiply_add(float (&d)[kSize], const uint32_t* 
 #undef ATTEST_OUT128
 #undef ATTEST_SS128
 #undef ATTEST_RS128
+#undef ATTEST_TT64
+#undef ATTEST_TT128
 
 }  // namespace attest::hopper

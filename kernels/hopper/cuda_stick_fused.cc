@@ -1,0 +1,65 @@
+// stickbreaking.cuda.fused: the record of the kernels in stick_*.cu, for Hopper. Unusual: the stick is a product of 1 − β, in the
+// linear domain, along keys that a thread owns in runs; nothing of size Sq × Skv is kept, and a block stops where its sticks are
+// exactly 0. One owner and one order for every sum, in kernels/hopper/README.md.
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "kernels/device/attention_tensors.h"
+#include "kernels/hopper/stick.h"
+
+namespace attest {
+namespace {
+
+fixed_order::AttentionParams params_on_device(const Inputs& in, const Outputs& out) {
+  fixed_order::AttentionParams p = fixed_order::params_of(in, out);
+  p.device = in.q.device().index();
+  p.stream = c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getStream(in.q.device()).native_handle();
+  return p;
+}
+
+Outputs run(const Inputs& in) {
+  const c10::DeviceGuard guard(in.q.device());
+  const Outputs out = fixed_order::fresh_outputs(in, Device::kCuda);
+  const fixed_order::AttentionParams p = params_on_device(in, out);
+  const at::Tensor workspace = at::empty({stick::workspace_bytes(p)}, in.q.options().dtype(at::kByte));
+  stick::clear_workspace(p, workspace.data_ptr());
+  stick::forward(p, nullptr, workspace.data_ptr());
+  return out;
+}
+
+std::optional<std::string> refuses(const Inputs& in) {
+  if (!in.q.is_cuda()) return std::nullopt;
+  return stick::unsupported_reason(params_on_device(in, {}));
+}
+
+std::set<std::string> forward_promises() {
+  std::set<std::string> promises = fixed_order::every_promise();
+  std::erase_if(promises, [](const std::string& law) { return law != "returns" && !law.ends_with(".forward"); });
+  return promises;
+}
+
+ToleranceContract contract() {
+  return {.tolerance = forward_error(2),
+          .arithmetic = {.accumulate = Arithmetic::Accumulate::kMatrixUnit, .operands_rounded = true, .p_in_fp16_unscaled = true},
+          .reason = "weights are rounded to the input dtype before a matrix product (in fp16 times 2^15, which loses less than the "
+                    "declared arithmetic may); sums, sticks and shares are fp32, and 1 − β is never a difference"};
+}
+
+const Register<KernelVariant> registered{{
+    .name = "stickbreaking.cuda.fused",
+    .op = Op::kStickBreaking,
+    .device = Device::kCuda,
+    .summary = "Hopper matrix units, no scores in memory, batch-invariant, stops where the stick is used up",
+    .domain = {.ops = {Op::kStickBreaking},
+               .dtypes = {Dtype::kFloat16, Dtype::kBFloat16},
+               .head_dim = {1, 128},
+               .head_dim_v = {1, 128}},
+    .produces = {Quantity::kOut, Quantity::kLse},
+    .contract = contract(),
+    .promises = forward_promises(),
+    .refuses = refuses,
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace attest

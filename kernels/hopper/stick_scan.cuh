@@ -1,0 +1,109 @@
+// Sticks in the accumulators of a tile of scores. Keys lie in them so that a thread owns runs of consecutive ones: in a sub-tile of
+// 16·kRun… keys, accumulator 4b + 2h + e of lane x of a quad is row h and key 2·kRun·x + kRun·e + b (fused_operands.h, interleaved_map).
+#pragma once
+
+#include "kernels/hopper/stick_kernels.h"
+
+namespace attest::stick {
+
+/// 1/x by the special-function unit, within 1 ulp, exact at 1; subnormals count as 0.
+__device__ __forceinline__ float reciprocal_fast(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+/// β = σ(z) and 1 − β = σ(−z), both of small relative error, without a subtraction. Score −∞: exactly 0 and 1.
+struct Share {
+  float beta, rest;
+};
+__device__ __forceinline__ Share share_of(float score, float scale) {
+  const float u = hopper::exp2_fast(fminf(score * scale, 126.0F)), rest = reciprocal_fast(1.0F + u);
+  return {u * rest, rest};
+}
+
+/// Sets the entries of keys past last[h], the last that row h may see, to −∞. `first_key`: the tile's.
+template <int kRun, int kSize>
+__device__ __forceinline__ void hide(float (&s)[kSize], const int (&last)[2], int first_key, int lane) {
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int limit = last[h] - first_key - 2 * kRun * lane;
+#pragma unroll
+    for (int b = 0; b < kSize / 4; ++b)
+#pragma unroll
+      for (int e = 0; e < 2; ++e)
+        if (b / kRun * 8 * kRun + kRun * e + b % kRun > limit) s[4 * b + 2 * h + e] = -INFINITY;
+  }
+}
+
+/// Sets the entries of keys that are not kept to −∞. `words`: the tile's bits.
+template <int kRun, int kSize>
+__device__ __forceinline__ void hide_padded(float (&s)[kSize], const uint32_t* __restrict__ words, int lane) {
+#pragma unroll
+  for (int u = 0; u < kSize / 4 / kRun; ++u) {
+    const int first = 8 * kRun * u + 2 * kRun * lane;
+    const uint32_t bits = words[first / 32] >> first % 32;
+#pragma unroll
+    for (int b = 0; b < kRun; ++b)
+#pragma unroll
+      for (int e = 0; e < 2; ++e)
+        if (!(bits >> (kRun * e + b) & 1)) s[4 * (kRun * u + b) + e] = s[4 * (kRun * u + b) + 2 + e] = -INFINITY;
+  }
+}
+
+/// The product over the lanes of a quad, (0·1)·(2·3), and over those with nearer keys than this one's.
+struct QuadProduct {
+  float all, nearer;
+};
+__device__ __forceinline__ QuadProduct quad_product(float x, int lane) {
+  const float other = __shfl_xor_sync(~0U, x, 1), pair = x * other, other_pair = __shfl_xor_sync(~0U, pair, 2);
+  return {pair * other_pair, (lane & 1 ? 1.0F : other) * (lane < 2 ? other_pair : 1.0F)};
+}
+
+/// Scores of 128 keys → weights within the segment: A = s · factor[h][u], u the sub-tile of 32 keys. stick[h]: of row h, from
+/// before the tile to after it; before[h][u]: before sub-tile u.
+struct SubTiles {
+  float factor[2][4], before[2][4];
+};
+__device__ __forceinline__ void break_tile(float (&s)[64], float scale, float (&stick)[2], SubTiles& t) {
+  const int lane = fused::lane_in_quad();
+#pragma unroll
+  for (int h = 0; h < 2; ++h)
+#pragma unroll
+    for (int u = 3; u >= 0; --u) {
+      float own = 1.0F;
+#pragma unroll
+      for (int e = 1; e >= 0; --e)
+#pragma unroll
+        for (int b = 3; b >= 0; --b) {
+          float& x = s[16 * u + 4 * b + 2 * h + e];
+          const Share share = share_of(x, scale);
+          x = share.beta * own;
+          own *= share.rest;
+        }
+      t.factor[h][u] = own;
+    }
+#pragma unroll
+  for (int h = 0; h < 2; ++h)
+#pragma unroll
+    for (int u = 3; u >= 0; --u) {
+      const QuadProduct quad = quad_product(t.factor[h][u], lane);
+      t.before[h][u] = stick[h];
+      t.factor[h][u] = stick[h] * quad.nearer;
+      stick[h] *= quad.all;
+    }
+}
+
+/// The weights, times kWeightScale, as the A operand of a product with the tile's values.
+template <class Element>
+__device__ __forceinline__ void round_weights(uint32_t (&p)[32], const float (&s)[64], const SubTiles& t) {
+#pragma unroll
+  for (int b = 0; b < 16; ++b)
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const float factor = t.factor[h][b / 4] * kWeightScale<Element>;
+      p[2 * b + h] = hopper::pack<Element>(s[4 * b + 2 * h] * factor, s[4 * b + 2 * h + 1] * factor);
+    }
+}
+
+}  // namespace attest::stick
