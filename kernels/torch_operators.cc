@@ -1,7 +1,8 @@
-// Registers attest::softmax_attention and attest::stickbreaking_attention with Torch. The work is done by the variants
-// OP.cpu.fixed_order and OP.cuda.fixed_order, found by name. Unusual: the backward operator runs the variant again with the
-// gradients, forward included, so nothing but the inputs is saved. lse and rem are differentiable. A second-order gradient
-// raises, and only when it is asked for.
+// Registers attest::softmax_attention and attest::stickbreaking_attention with Torch. The work is done by our own variants, found
+// by name: OP.cuda.fused where it takes the inputs, else OP.cuda.fixed_order; OP.cpu.fixed_order on a CPU. Which one depends on the
+// dtype, the head dims and the GPU, never on batch or lengths, so that bits don't either. Unusual: the backward operator runs the
+// variant again with the gradients, forward included, so nothing but the inputs is saved. lse and rem are differentiable. A
+// second-order gradient raises, and only when it is asked for.
 #include "kernels/torch_operators.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -89,23 +90,30 @@ Inputs make_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Mayb
   return {.problem = problem, .q = q, .k = k, .v = v, .key_padding_mask = or_undefined(mask)};
 }
 
-/// OP.cpu.fixed_order or OP.cuda.fixed_order.
-Outputs run_fixed_order(const Inputs& inputs) {
-  const char* device = inputs.q.is_cuda() ? "cuda" : "cpu";
-  const std::string name = fmt::format("{}.{}.fixed_order", name_of(inputs.problem.op), device);
+/// Why `name` can't run, or nothing.
+std::optional<std::string> refusal(const std::string& name, const Inputs& inputs) {
   const KernelVariant* variant = Registry<KernelVariant>::instance().find(name);
-  TORCH_CHECK(variant != nullptr, "attest: this build has no ", name,
-              inputs.q.is_cuda() ? "; build with nvcc to run on CUDA" : "");
-  auto reason = variant->domain.excludes(inputs.problem);
-  if (!reason && variant->refuses) reason = variant->refuses(inputs);
-  TORCH_CHECK(!reason, name, ": ", reason.value_or(""));
-  return variant->run(inputs);
+  if (variant == nullptr)
+    return std::string("this build has no such kernel") + (inputs.q.is_cuda() ? "; build with nvcc to run on CUDA" : "");
+  if (auto reason = variant->domain.excludes(inputs.problem)) return reason;
+  return variant->refuses ? variant->refuses(inputs) : std::nullopt;
+}
+
+/// The first of our variants that takes the inputs, fastest first.
+Outputs run_ours(const Inputs& inputs) {
+  const std::string prefix = fmt::format("{}.{}.", name_of(inputs.problem.op), inputs.q.is_cuda() ? "cuda" : "cpu");
+  if (const std::string fused = prefix + "fused"; inputs.q.is_cuda() && !refusal(fused, inputs))
+    return Registry<KernelVariant>::instance().find(fused)->run(inputs);
+  const std::string plain = prefix + "fixed_order";
+  const auto reason = refusal(plain, inputs);
+  TORCH_CHECK(!reason, plain, ": ", reason.value_or(""));
+  return Registry<KernelVariant>::instance().find(plain)->run(inputs);
 }
 
 template <Op kOp>
 Pair forward_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& mask, bool flag,
                     std::optional<double> scale) {
-  Outputs o = run_fixed_order(make_inputs<kOp>(q, k, v, mask, flag, scale));
+  Outputs o = run_ours(make_inputs<kOp>(q, k, v, mask, flag, scale));
   return {o.out, o.lse};
 }
 
@@ -118,7 +126,7 @@ Triple backward_kernel(const MaybeTensor& dout, const MaybeTensor& dlse, const T
   inputs.dlse = or_undefined(dlse);
   if (!inputs.dout.defined()) inputs.dout = at::zeros({p.batch, p.num_heads_q, p.seqlen_q, p.head_dim_v}, q.options());
   if (auto reason = inputs.invalid_reason()) TORCH_CHECK(false, kName<kOp>, "_backward: ", *reason);
-  Outputs o = run_fixed_order(inputs);
+  Outputs o = run_ours(inputs);
   return {o.dq, o.dk, o.dv};
 }
 
