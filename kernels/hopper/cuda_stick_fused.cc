@@ -22,8 +22,12 @@ Outputs run(const Inputs& in) {
   const Outputs out = fixed_order::fresh_outputs(in, Device::kCuda);
   const fixed_order::AttentionParams p = params_on_device(in, out);
   const at::Tensor workspace = at::empty({stick::workspace_bytes(p)}, in.q.options().dtype(at::kByte));
+  const int64_t saved_bytes = in.backward() ? stick::saved_bytes(p) : 0;
+  const at::Tensor saved = at::empty({saved_bytes}, in.q.options().dtype(at::kByte));
+  void* const sticks = saved_bytes > 0 ? saved.data_ptr() : nullptr;
   stick::clear_workspace(p, workspace.data_ptr());
-  stick::forward(p, nullptr, workspace.data_ptr());
+  stick::forward(p, sticks, workspace.data_ptr());
+  if (in.backward()) stick::backward(p, sticks, workspace.data_ptr());
   return out;
 }
 
@@ -32,17 +36,11 @@ std::optional<std::string> refuses(const Inputs& in) {
   return stick::unsupported_reason(params_on_device(in, {}));
 }
 
-std::set<std::string> forward_promises() {
-  std::set<std::string> promises = fixed_order::every_promise();
-  std::erase_if(promises, [](const std::string& law) { return law != "returns" && !law.ends_with(".forward"); });
-  return promises;
-}
-
 ToleranceContract contract() {
   return {.tolerance = forward_error(2),
           .arithmetic = {.accumulate = Arithmetic::Accumulate::kMatrixUnit, .operands_rounded = true, .p_in_fp16_unscaled = true},
-          .reason = "weights are rounded to the input dtype before a matrix product (in fp16 times 2^15, which loses less than the "
-                    "declared arithmetic may); sums, sticks and shares are fp32, and 1 − β is never a difference"};
+          .reason = "weights and dz are rounded to the input dtype before a matrix product (in fp16 times a power of two, which loses "
+                    "less than the declared arithmetic may); sums, sticks and shares are fp32, and 1 − β is never a difference"};
 }
 
 const Register<KernelVariant> registered{{
@@ -54,9 +52,8 @@ const Register<KernelVariant> registered{{
                .dtypes = {Dtype::kFloat16, Dtype::kBFloat16},
                .head_dim = {1, 128},
                .head_dim_v = {1, 128}},
-    .produces = {Quantity::kOut, Quantity::kLse},
     .contract = contract(),
-    .promises = forward_promises(),
+    .promises = fixed_order::every_promise(),
     .refuses = refuses,
     .run = run,
 }};
