@@ -1,21 +1,21 @@
 // Tiers 0 and 1: which lane kernels run, and on which threads. Rows of a window are shared out by block, its keys by range:
-// each element of dk and dv adds its rows in ascending order on one thread, so that neither threads nor windows change bits.
+// each element of dk and dv adds its rows in ascending order on one thread at a time, so that neither threads nor windows change
+// bits.
 #include <immintrin.h>
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <limits>
-#include <thread>
 
 #include "harness/error.h"
 #include "oracles/certified/prepare.h"
+#include "oracles/certified/threads.h"
 
 namespace attest::certified {
 namespace {
 
-constexpr int64_t kKeysAtOnce = 4 * kKeyTile;  // what a thread takes
-constexpr int64_t kBlocksPerThread = 2;
+constexpr int64_t kKeysAtOnce = kKeyTile;  // what a thread takes
+constexpr int64_t kLongRow = 4096;         // keys: of longer rows fewer are in flight, for memory's sake
 
 void require_ieee_arithmetic() {
   constexpr unsigned kFlushToZero = 0x8000, kDenormalsAreZero = 0x0040, kRounding = 0x6000;
@@ -55,53 +55,73 @@ void write_rest(const GroupProblem& p, GroupReference& reference) {
   for (const Quantity q : {Quantity::kDq, Quantity::kDk, Quantity::kDv}) write_zeros(reference[q], 0);
 }
 
+/// Pieces that threads take in ascending order, and how many of them are done.
+struct Share {
+  std::atomic<int64_t> taken = 0, done = 0;
+};
+
 class Evaluation {
  public:
   Evaluation(const LaneKernels& kernels, Tier tier, Preparation& prepared, int threads)
       : kernels_(kernels), prepared_(prepared), work_(prepared.work()),
-        threads_(std::clamp<int64_t>(threads, 1, work_.blocks())), window_(threads_ == 1 ? 1 : kBlocksPerThread * threads_),
-        counters_(2 * (work_.blocks() / window_ + 1) + 1), barrier_(threads_) {
-    for (int64_t n = 0; n < window_; ++n) blocks_.push_back(prepared.new_block(tier));
+        threads_(std::clamp<int64_t>(threads, 1, work_.blocks())), lag_(threads_ > 1 ? 1 : 0),
+        window_(std::min(threads_ * (work_.keys > kLongRow ? 1 : 4 / (1 + lag_)), work_.blocks())),
+        windows_((work_.blocks() + window_ - 1) / window_), shares_(windows_ + lag_ + 1) {
+    for (int64_t n = 0; n < std::min((1 + lag_) * window_, work_.blocks()); ++n)
+      blocks_.push_back(prepared.new_block(tier));
   }
 
   void run() {
-    std::vector<std::jthread> others;
-    for (int64_t n = 1; n < threads_; ++n) others.emplace_back([this] { work(); });
-    work();
+    run_on_threads(threads_, [this] { work(); });
   }
 
  private:
+  /// On any number of threads, which may join at any time. The rows of a window and, where there are several threads, the keys of
+  /// the window before are one share: its many small pieces come last and even out the large ones.
   void work() {
-    size_t phase = 0;
-    for (int64_t begin = 0; begin < work_.blocks(); begin += window_) {
-      const int64_t count = std::min(window_, work_.blocks() - begin);
-      share(counters_[phase++], count, 1, [&](int64_t n, int64_t) {
-        prepared_.start(blocks_[n], begin + n);
-        kernels_.rows(work_, blocks_[n]);
-      });
-      if (!work_.backward) continue;
-      share(counters_[phase++], work_.keys_padded, kKeysAtOnce, [&](int64_t from, int64_t to) {
-        for (int64_t n = 0; n < count; ++n) kernels_.keys(work_, blocks_[n], from, to);
+    for (int64_t step = 0; step < windows_ + lag_; ++step) {
+      const int64_t rows = step < windows_ ? blocks_of(step) : 0;
+      const int64_t keys = work_.backward && step >= lag_ ? key_pieces() : 0;
+      share(shares_[step], rows + keys, [&](int64_t n) {
+        if (n < rows) add_rows(step * window_ + n);
+        else add_keys(step - lag_, (n - rows) * kKeysAtOnce);
       });
     }
     if (!work_.backward) return;
-    share(counters_[phase], work_.keys_padded, kKeysAtOnce, [&](int64_t from, int64_t to) { kernels_.finish(work_, from, to); });
+    share(shares_.back(), key_pieces(), [&](int64_t n) { kernels_.finish(work_, n * kKeysAtOnce, (n + 1) * kKeysAtOnce); });
   }
 
-  /// Calls task(begin, end) for pieces of [0, count), on whichever thread is free; then waits for all threads.
+  void add_rows(int64_t n) {
+    Block& block = block_of(n);
+    prepared_.start(block, n);
+    kernels_.rows(work_, block);
+  }
+  void add_keys(int64_t window, int64_t begin) {
+    const int64_t end = std::min(begin + kKeysAtOnce, work_.keys_padded);
+    for (int64_t n = 0; n < blocks_of(window); ++n) kernels_.keys(work_, block_of(window * window_ + n), begin, end);
+  }
+
+  int64_t blocks_of(int64_t window) const { return std::min(window_, work_.blocks() - window * window_); }
+  int64_t key_pieces() const { return (work_.keys_padded + kKeysAtOnce - 1) / kKeysAtOnce; }
+  Block& block_of(int64_t n) { return blocks_[n % static_cast<int64_t>(blocks_.size())]; }
+
+  /// Calls task(n) for each n < count that no other thread has taken; then waits until all are done.
   template <class Task>
-  void share(std::atomic<int64_t>& next, int64_t count, int64_t piece, const Task& task) {
-    for (int64_t n = next.fetch_add(piece); n < count; n = next.fetch_add(piece)) task(n, std::min(n + piece, count));
-    barrier_.arrive_and_wait();
+  static void share(Share& share, int64_t count, const Task& task) {
+    for (int64_t n = share.taken++; n < count; n = share.taken++) {
+      task(n);
+      if (++share.done == count) share.done.notify_all();
+    }
+    for (int64_t done = share.done; done < count; done = share.done) share.done.wait(done);
   }
 
   const LaneKernels& kernels_;
   const Preparation& prepared_;
   const Work& work_;
-  int64_t threads_, window_;
-  std::vector<Block> blocks_;
-  std::vector<std::atomic<int64_t>> counters_;
-  std::barrier<> barrier_;
+  const int64_t threads_, lag_;     // lag_: windows that keys are behind rows
+  const int64_t window_, windows_;  // blocks of a window
+  std::vector<Block> blocks_;       // of 1 + lag_ windows
+  std::vector<Share> shares_;
 };
 
 }  // namespace

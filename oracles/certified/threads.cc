@@ -1,0 +1,108 @@
+#include "oracles/certified/threads.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace attest::certified {
+namespace {
+
+class Pool {
+ public:
+  ~Pool() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    wake_.notify_all();
+  }
+
+  void run(int64_t others, const std::function<void()>& work) {
+    const std::unique_lock one_caller(caller_, std::try_to_lock);
+    if (one_caller.owns_lock()) {
+      start(others);
+      offer(&work, others);
+    }
+    work();
+    if (one_caller.owns_lock()) withdraw();
+  }
+
+ private:
+  void start(int64_t count) {
+    try {
+      while (static_cast<int64_t>(threads_.size()) < count) threads_.emplace_back([this] { wait_for_work(); });
+    } catch (const std::system_error&) {  // no more threads for this process: those that there are will do
+    }
+  }
+
+  void offer(const std::function<void()>* work, int64_t places) {
+    {
+      const std::lock_guard lock(mutex_);
+      work_ = work;
+      places_ = places;
+    }
+    wake_.notify_all();
+  }
+
+  void withdraw() {
+    std::unique_lock lock(mutex_);
+    places_ = 0;
+    idle_.wait(lock, [this] { return at_work_ == 0; });
+  }
+
+  void wait_for_work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [this] { return ended_ || places_ > 0; });
+      if (ended_) return;
+      --places_;
+      ++at_work_;
+      const std::function<void()>& work = *work_;
+      lock.unlock();
+      work();
+      lock.lock();
+      if (--at_work_ == 0) idle_.notify_all();
+    }
+  }
+
+  std::mutex caller_;  // held while one evaluation has the threads
+  std::mutex mutex_;   // of what follows
+  std::condition_variable wake_, idle_;
+  const std::function<void()>* work_ = nullptr;
+  int64_t places_ = 0, at_work_ = 0;  // threads that may still join, and that have
+  bool ended_ = false;
+  std::vector<std::jthread> threads_;
+};
+
+std::atomic<Pool*> the_pool = nullptr;
+
+/// A child of fork has none of its parent's threads, and perhaps a mutex that one of them held: it forgets them all.
+const struct Lifetime {
+  Lifetime() {
+    pthread_atfork(nullptr, nullptr, [] { the_pool = nullptr; });
+  }
+  ~Lifetime() { delete the_pool.exchange(nullptr); }
+} lifetime;
+
+Pool& pool() {
+  if (Pool* const present = the_pool) return *present;
+  auto* const fresh = new Pool;
+  Pool* present = nullptr;
+  if (the_pool.compare_exchange_strong(present, fresh)) return *fresh;
+  delete fresh;
+  return *present;
+}
+
+}  // namespace
+
+void run_on_threads(int64_t threads, const std::function<void()>& work) {
+  if (threads > 1) pool().run(threads - 1, work);
+  else work();
+}
+
+}  // namespace attest::certified
