@@ -46,7 +46,7 @@ void write_zeros(const GroupQuantity& to, double value) {
   std::fill_n(to.trivial, to.elements, std::numeric_limits<double>::infinity());
 }
 
-/// What holds without any visible key: everything that no kernel writes keeps this.
+/// What holds without any visible key: the keys that are left out, and the terms that an operator does not have, keep this.
 void write_rest(const GroupProblem& p, GroupReference& reference) {
   const double lse = p.op == Op::kSoftmax ? -std::numeric_limits<double>::infinity() : 1.0;
   write_zeros(reference[Quantity::kOut], 0);
@@ -62,13 +62,13 @@ struct Share {
 
 class Evaluation {
  public:
-  Evaluation(const LaneKernels& kernels, Tier tier, Preparation& prepared, int threads)
+  Evaluation(const LaneKernels& kernels, Preparation& prepared, int threads)
       : kernels_(kernels), prepared_(prepared), work_(prepared.work()),
         threads_(std::clamp<int64_t>(threads, 1, work_.blocks())), lag_(threads_ > 1 ? 1 : 0),
         window_(std::min(threads_ * (work_.keys > kLongRow ? 1 : 4 / (1 + lag_)), work_.blocks())),
         windows_((work_.blocks() + window_ - 1) / window_), shares_(windows_ + lag_ + 1) {
     for (int64_t n = 0; n < std::min((1 + lag_) * window_, work_.blocks()); ++n)
-      blocks_.push_back(prepared.new_block(tier));
+      blocks_.push_back(prepared.new_block());
   }
 
   void run() {
@@ -128,11 +128,12 @@ class Evaluation {
 
 void evaluate_with(const Lanes& lanes, Tier tier, const GroupProblem& problem, GroupReference& reference, int threads) {
   require_ieee_arithmetic();
-  Preparation prepared(problem, reference);
-  write_rest(problem, reference);
-  if (prepared.work().keys == 0) return;
+  Preparation prepared(lanes, tier, problem, reference);
+  const Work& work = prepared.work();
+  if (work.keys < problem.n_kv || work.terms) write_rest(problem, reference);
+  if (work.keys == 0) return;
   const LaneKernels& kernels = lanes.of[static_cast<int>(problem.op)].of[static_cast<int>(tier)];
-  Evaluation(kernels, tier, prepared, threads).run();
+  Evaluation(kernels, prepared, threads).run();
 }
 
 }  // namespace attest::certified

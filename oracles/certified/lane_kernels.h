@@ -5,6 +5,7 @@
 //   ATTEST_BREAK_BOUND         the bound on what is flushed to 0 is half of what it must be
 #pragma once
 
+#include "oracles/certified/measure.h"
 #include "oracles/certified/softmax_dz_terms.h"
 #include "oracles/certified/softmax_terms.h"
 #include "oracles/certified/stickbreaking_terms.h"
@@ -86,7 +87,7 @@ constexpr OperatorKernels kernels_of() {
   return {{kernels_of<Operator, Double>(), kernels_of<Operator, DoubleDouble>(), kernels_of<Operator, Plain>()}};
 }
 inline constexpr Lanes make_lanes(const char* name) {
-  return {name, {kernels_of<Softmax>(), kernels_of<StickBreaking>()}};
+  return {name, {kernels_of<Softmax>(), kernels_of<StickBreaking>()}, measure_row};
 }
 
 }  // namespace attest::certified::ATTEST_LANES_NAMESPACE

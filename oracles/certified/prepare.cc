@@ -1,7 +1,6 @@
 #include "oracles/certified/prepare.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <string>
 
@@ -12,34 +11,15 @@ namespace {
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-struct Measure {
-  double norm = 0, span = 0;
-  bool narrow = true;  // no element has more significant bits than promised
-};
-
-/// `bits`: significant bits of an element. The lowest bit of a row is that of its smallest element, or higher.
-Measure measure_row(const double* x, int64_t n, int bits) {
-  double squares[4] = {};
-  uint64_t smallest = UINT64_MAX, tails = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const uint64_t pattern = std::bit_cast<uint64_t>(x[i]) & INT64_MAX;
-    squares[i % 4] += x[i] * x[i];
-    smallest = std::min(smallest, pattern - 1);  // 0 becomes the largest
-    tails |= pattern;
-  }
-  Measure m;
-  m.norm = std::sqrt((squares[0] + squares[1]) + (squares[2] + squares[3])) * (1 + 0x1p-30);
-  m.narrow = (tails & ((uint64_t{1} << (53 - bits)) - 1)) == 0;
-  if (!(m.norm > 0 && std::isfinite(m.norm))) return m;
-  m.span = std::ldexp(m.norm, bits - 1 - std::ilogb(std::bit_cast<double>(smallest + 1)));
-  return m;
-}
-
 /// [rows, width] → [padded / 16][rows][16].
 void pack_panels(const double* rows, int64_t count, int64_t width, double* to) {
   for (int64_t begin = 0; begin < width; begin += kPanel)
-    for (int64_t r = 0; r < count; ++r, to += kPanel)
-      for (int64_t n = 0; n < kPanel; ++n) to[n] = begin + n < width ? rows[r * width + begin + n] : 0;
+    for (int64_t r = 0; r < count; ++r, to += kPanel) {
+      const double* from = rows + r * width + begin;
+      const int64_t columns = width - begin;
+      if (columns >= kPanel) std::copy_n(from, kPanel, to);
+      else for (int64_t n = 0; n < kPanel; ++n) to[n] = n < columns ? from[n] : 0;
+    }
 }
 /// [rows, width] → [rows / 16][width][16].
 void pack_columns(const double* rows, int64_t count, int64_t width, double* to) {
@@ -50,7 +30,8 @@ void pack_columns(const double* rows, int64_t count, int64_t width, double* to) 
 
 }  // namespace
 
-Preparation::Preparation(const GroupProblem& problem, GroupReference& reference) : problem_(problem) {
+Preparation::Preparation(const Lanes& lanes, Tier tier, const GroupProblem& problem, GroupReference& reference)
+    : lanes_(lanes), tier_(tier), problem_(problem) {
   work_.op = problem.op;
   work_.scale = problem.softmax_scale;
   work_.backward = problem.backward();
@@ -64,9 +45,12 @@ Preparation::Preparation(const GroupProblem& problem, GroupReference& reference)
   if (work_.terms) sum_before(work_.v);
   if (!work_.backward) return;
   work_.dout = queries_side(problem.dout, problem.head_dim_v, "dout");
-  for (const auto& [sum, side] : {std::pair{&work_.dk, &work_.k}, std::pair{&work_.dv, &work_.v}})
-    *sum = {arena_.take_zeros(work_.keys_padded * side->padded), arena_.take_zeros(work_.keys_padded * side->padded),
-            arena_.take_zeros(work_.keys_padded * side->padded)};
+  for (const auto& [sum, side] : {std::pair{&work_.dk, &work_.k}, std::pair{&work_.dv, &work_.v}}) {
+    const int64_t size = work_.keys_padded * side->padded;
+    sum->hi = arena_.take_zeros(size);
+    sum->lo = tier_ == Tier::kDoubleDouble ? arena_.take_zeros(size) : nullptr;
+    sum->bound = arena_.take_zeros(size);
+  }
   if (work_.terms) prepare_terms();
 }
 
@@ -147,13 +131,12 @@ void Preparation::measure(Side& side, const std::vector<int64_t>& from, int64_t 
   for (int64_t r = 0; r < rows; ++r) {
     if (from[r] < 0) continue;
     const double* x = side.rows + r * side.width;
-    const Measure m = measure_row(x, side.width, problem_.significand_bits);
+    const Measure m = lanes_.measure_row(x, side.width, problem_.significand_bits, sums);
     if (!std::isfinite(m.norm)) throw UsageError(std::string(name) + " holds NaN or infinity in row " + std::to_string(from[r]));
     if (!m.narrow) throw UsageError(std::string(name) + " holds a number of more bits than its dtype has");
     norms[r] = m.norm;
     spans[r / tile] = std::max(spans[r / tile], m.span);
     side.largest_norm = std::max(side.largest_norm, m.norm);
-    for (int64_t d = 0; d < side.width; ++d) sums[d] += std::fabs(x[d]);
   }
   side.norms = norms;
   side.spans = spans;
@@ -162,7 +145,11 @@ void Preparation::measure(Side& side, const std::vector<int64_t>& from, int64_t 
 
 namespace {
 
-double* gather_rows(Arena& arena, const double* source, const std::vector<int64_t>& from, int64_t padded, int64_t width) {
+/// The source itself where it has all rows in order.
+const double* gather_rows(Arena& arena, const double* source, const std::vector<int64_t>& from, int64_t padded, int64_t width) {
+  bool same = static_cast<int64_t>(from.size()) == padded;
+  for (int64_t r = 0; same && r < padded; ++r) same = from[r] == r;
+  if (same) return source;
   double* rows = arena.take(padded * width);
   for (int64_t r = 0; r < padded; ++r) {
     const int64_t row = r < static_cast<int64_t>(from.size()) ? from[r] : -1;
@@ -202,10 +189,10 @@ Side Preparation::queries_side(const double* source, int64_t width, const char* 
   return side;
 }
 
-Block Preparation::new_block(Tier tier) {
+Block Preparation::new_block() {
   const int64_t plane = work_.keys_padded * work_.block_rows;
   const int64_t sum = work_.block_rows * std::max(work_.k.padded, work_.v.padded);
-  const bool pair = tier == Tier::kDoubleDouble, stick = work_.op == Op::kStickBreaking;
+  const bool pair = tier_ == Tier::kDoubleDouble, stick = work_.op == Op::kStickBreaking;
   const auto low = [&](bool needed) { return pair && needed ? arena_.take(plane) : nullptr; };
   Block b;
   b.w_hi = arena_.take(plane);

@@ -11,10 +11,10 @@ namespace attest::certified {
 class Preparation {
  public:
   /// Throws UsageError where a visible row holds NaN or infinity, or more bits than `significand_bits`.
-  Preparation(const GroupProblem& problem, GroupReference& reference);
+  Preparation(const Lanes& lanes, Tier tier, const GroupProblem& problem, GroupReference& reference);
   const Work& work() const { return work_; }
 
-  Block new_block(Tier tier);
+  Block new_block();
   void start(Block& block, int64_t index) const;  // the rows it covers, the keys it sees
 
  private:
@@ -27,6 +27,8 @@ class Preparation {
   const double* sum_seen(const Side& side);
   void measure(Side& side, const std::vector<int64_t>& from, int64_t tile, const char* name);
 
+  const Lanes& lanes_;
+  const Tier tier_;
   const GroupProblem& problem_;
   Arena arena_;
   Work work_;

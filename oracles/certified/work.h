@@ -88,9 +88,16 @@ enum class Tier : uint8_t { kDouble, kDoubleDouble, kPlain };
 struct OperatorKernels {
   LaneKernels of[3];  // by Tier
 };
+/// Of a row.
+struct Measure {
+  double norm = 0, span = 0;  // see Side
+  bool narrow = true;         // no element has more significant bits than promised
+};
 struct Lanes {
   const char* name;
   OperatorKernels of[2];  // by Op
+  /// Of n elements of `bits` significant bits each; adds |x| to `sums` [n, rounded up to 8].
+  Measure (*measure_row)(const double* x, int64_t n, int bits, double* sums);
 };
 const Lanes& avx2_lanes();
 const Lanes& avx512_lanes();
