@@ -39,10 +39,10 @@ template <class Arithmetic>
 double dots(const Work& w, const Block& b, const Side& keys, const Side& queries, double* hi, double* lo) {
   const int64_t rows = w.block_rows;
   const Panels right = {queries.columns + b.first * queries.width, queries.width * kPanel, rows / kPanel};
-  const Left left = {keys.rows, keys.rows, queries.width, 1};
+  const Left left = {keys.rows, keys.rows, keys.rows, queries.width, 1};
   const double width = static_cast<double>(queries.width), span = queries.spans[b.first / rows];
   double loss = 0;
-  const auto emit = [&](int64_t m, int64_t n, Two x) {
+  const auto emit = [&](int64_t m, int64_t n, Two x, V) {
     store(hi + m * rows + n, x.h);
     if (lo != nullptr) store(lo + m * rows + n, x.l);
   };

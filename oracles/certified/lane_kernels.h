@@ -29,19 +29,16 @@ void rows(const Work& w, Block& b) {
   if (w.terms) logit_terms(w, b);
   Operator::template weigh<Arithmetic>(w, b, logit_loss);
   if (w.terms) Operator::weight_terms(w, b);
-  sum_over_keys<Arithmetic>(w, b, w.v, b.w_hi, b.w_lo);
   const double rounding = key_sum_error<Arithmetic>(b.keys);
-  if (Arithmetic::kBounds)
-    bound_over_keys(w, b, w.v, b.w_hi, b.sum_bound, [&](int64_t key) {
-      return kUp * (b.weight_error + b.weight_step * static_cast<double>(b.keys - key) + rounding);
-    });
+  sum_over_keys<Arithmetic, true>(w, b, w.v, {b.w_hi, b.w_lo}, [&](int64_t key) {
+    return kUp * (b.weight_error + b.weight_step * static_cast<double>(b.keys - key) + rounding);
+  });
   write_rows<Arithmetic>(w, b, (*w.out)[Quantity::kOut], w.v, 1, b.weight_floor, w.v.sums);
   if (w.terms) terms_over_keys(w, b, w.v, weight_planes(w, b, false), Quantity::kOut);
   if (!w.backward) return;
   const double dp_loss = dots<Arithmetic>(w, b, w.v, w.dout, b.dz_hi, Arithmetic::kPair ? b.dz_lo : nullptr);
   Operator::template differentiate<Arithmetic>(w, b, dp_loss);
-  sum_over_keys<Arithmetic>(w, b, w.k, b.dz_hi, b.dz_lo);
-  if (Arithmetic::kBounds) bound_over_keys(w, b, w.k, b.dz_bound, b.sum_bound, [](int64_t) { return 1.0; });
+  sum_over_keys<Arithmetic, false>(w, b, w.k, {b.dz_hi, b.dz_lo, b.dz_bound}, [](int64_t) { return 1.0; });
   write_rows<Arithmetic>(w, b, (*w.out)[Quantity::kDq], w.k, w.scale, 0, nullptr);
   if (w.terms) terms_over_keys(w, b, w.k, dz_planes(w, b), Quantity::kDq);
 }
@@ -51,16 +48,13 @@ void keys(const Work& w, const Block& b, int64_t begin, int64_t end) {
   const double rounding = row_sum_error<Arithmetic>(w);
   for (; begin < smaller(end, b.keys_padded); begin += kKeyTile) {
     const int64_t stop = smaller(smaller(begin + kKeyTile, end), b.keys_padded);
-    sum_over_rows<Arithmetic>(w, b, w.q, w.dk, b.dz_hi, b.dz_lo, begin, stop);
-    sum_over_rows<Arithmetic>(w, b, w.dout, w.dv, b.w_hi, b.w_lo, begin, stop);
+    const double factor = kUp * (b.weight_error + b.weight_step * static_cast<double>(b.keys - begin) + rounding);
+    sum_over_rows<Arithmetic, false>(w, b, w.q, w.dk, {b.dz_hi, b.dz_lo, b.dz_bound}, begin, stop, 1);
+    sum_over_rows<Arithmetic, true>(w, b, w.dout, w.dv, {b.w_hi, b.w_lo}, begin, stop, factor);
     if (w.terms) {
       terms_over_rows(w, b, w.q, w.dk, dz_planes(w, b), begin, stop);
       terms_over_rows(w, b, w.dout, w.dv, weight_planes(w, b, true), begin, stop);
     }
-    if (!Arithmetic::kBounds) continue;
-    const double factor = kUp * (b.weight_error + b.weight_step * static_cast<double>(b.keys - begin) + rounding);
-    bound_over_rows(w, b, w.q, w.dk.bound, b.dz_bound, begin, stop, 1);
-    bound_over_rows(w, b, w.dout, w.dv.bound, b.w_hi, begin, stop, factor);
   }
 }
 

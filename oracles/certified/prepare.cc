@@ -198,8 +198,8 @@ Block Preparation::new_block() {
   b.w_hi = arena_.take(plane);
   b.w_lo = arena_.take(plane);
   b.sum_hi = arena_.take(sum);
-  b.sum_lo = arena_.take(sum);
-  b.sum_bound = arena_.take_zeros(sum);
+  b.sum_lo = pair ? arena_.take(sum) : nullptr;
+  b.sum_bound = arena_.take(sum);
   b.top = arena_.take_zeros(work_.block_rows);
   b.lse = arena_.take_zeros(work_.block_rows);
   b.flush = arena_.take_zeros(work_.block_rows);

@@ -15,9 +15,9 @@ struct Conditional<false, First, Second> {
   using Type = Second;
 };
 
-/// A[m, k] = hi[m·row + k·step] (+ lo at the same place).
+/// A[m, k] = hi[m·row + k·step] (+ lo at the same place), and its bound there.
 struct Left {
-  const double *hi, *lo;
+  const double *hi, *lo, *bound;
   int64_t row, step;
 };
 struct Panels {
@@ -28,16 +28,17 @@ struct Panels {
 
 /// One double, fused. Exact where the spans allow it.
 struct InDouble {
-  static constexpr int kRows = kLanes == 8 ? 8 : 4;
+  static constexpr int kRows = kLanes == 8 ? 8 : 4, kBoundedRows = kRows / 2;
   struct State {
     V s;
   };
-  ATTEST_INLINE void step(State& c, V a, V, V b) { c.s = fma(a, b, c.s); }
+  ATTEST_INLINE void step(State& c, V a, V, V, V b) { c.s = fma(a, b, c.s); }
   ATTEST_INLINE Two total(const State& c) { return {c.s, zero()}; }
+  ATTEST_INLINE V bound(const State&) { return zero(); }
 };
 /// The same over absolute values.
 struct OfAbsolutes : InDouble {
-  ATTEST_INLINE void step(State& c, V a, V, V b) { c.s = fma(absolute(a), absolute(b), c.s); }
+  ATTEST_INLINE void step(State& c, V a, V, V, V b) { c.s = fma(absolute(a), absolute(b), c.s); }
 };
 /// Products that are exact in double, summed with all rounding errors kept in one double.
 struct Compensated {
@@ -45,17 +46,18 @@ struct Compensated {
   struct State {
     V s, c;
   };
-  ATTEST_INLINE void step(State& c, V a, V, V b) {
+  ATTEST_INLINE void step(State& c, V a, V, V, V b) {
     const Two t = two_sum(c.s, a * b);
     c = {t.h, c.c + t.l};
   }
   ATTEST_INLINE Two total(const State& c) { return two_sum(c.s, c.c); }
+  ATTEST_INLINE V bound(const State&) { return zero(); }
 };
 /// A is a pair.
 struct InPairs {
-  static constexpr int kRows = kLanes == 8 ? 4 : 2;
+  static constexpr int kRows = kLanes == 8 ? 4 : 2, kBoundedRows = kRows;
   using State = Compensated::State;
-  ATTEST_INLINE void step(State& c, V a, V al, V b) {
+  ATTEST_INLINE void step(State& c, V a, V al, V, V b) {
 #ifdef ATTEST_BREAK_CONTRACTION
     const V s = fma(a, b, c.s), shadow = s - c.s;
     const Two p = two_product(a, b), t = {s, (c.s - (s - shadow)) + fma(a, b, -shadow)};
@@ -69,9 +71,26 @@ struct InPairs {
 #endif
   }
   ATTEST_INLINE Two total(const State& c) { return {c.s, c.c}; }  // not normalised: |l| may exceed u|h|
+  ATTEST_INLINE V bound(const State&) { return zero(); }
 };
 
-/// emit(m, column, Two) for kRows × 16 outputs at a time; rows [begin, end), a multiple of kRows; k in [0, depth).
+/// Sum, and beside it Σ bound·|B|, which share what they load. kOwn: A is its own bound.
+template <class Sum, bool kOwn>
+struct Bounded {
+  static constexpr int kRows = Sum::kBoundedRows;
+  struct State {
+    typename Sum::State sum;
+    V bound;
+  };
+  ATTEST_INLINE void step(State& c, V a, V al, V bound, V b) {
+    Sum::step(c.sum, a, al, bound, b);
+    c.bound = fma(kOwn ? a : bound, absolute(b), c.bound);
+  }
+  ATTEST_INLINE Two total(const State& c) { return Sum::total(c.sum); }
+  ATTEST_INLINE V bound(const State& c) { return c.bound; }
+};
+
+/// emit(m, column, Two total, V bound) for kRows × 16 outputs at a time; rows [begin, end), a multiple of kRows; k in [0, depth).
 template <class Op, class Emit>
 ATTEST_INLINE void multiply(Left a, int64_t begin, int64_t end, Panels b, int64_t depth, const Emit& emit) {
   constexpr int kRows = Op::kRows, kVectors = 2, kColumns = kVectors * kLanes;
@@ -79,27 +98,29 @@ ATTEST_INLINE void multiply(Left a, int64_t begin, int64_t end, Panels b, int64_
     const double* panel = b.data + column / kPanel * b.stride + column % kPanel;
     for (int64_t m = begin; m < end; m += kRows) {
       typename Op::State state[kRows][kVectors] = {};
-      const double *hi = a.hi + m * a.row, *lo = a.lo + m * a.row;
+      const double *hi = a.hi + m * a.row, *lo = a.lo + m * a.row, *bounds = a.bound + m * a.row;
       for (int64_t k = 0; k < depth; ++k) {
         const V right[kVectors] = {load(panel + k * kPanel), load(panel + k * kPanel + kLanes)};
 #pragma GCC unroll 8
         for (int i = 0; i < kRows; ++i) {
           const int64_t at = i * a.row + k * a.step;
-          const V left = all(hi[at]), low = all(lo[at]);
-          Op::step(state[i][0], left, low, right[0]);
-          Op::step(state[i][1], left, low, right[1]);
+          const V left = all(hi[at]), low = all(lo[at]), bound = all(bounds[at]);
+          Op::step(state[i][0], left, low, bound, right[0]);
+          Op::step(state[i][1], left, low, bound, right[1]);
         }
       }
 #pragma GCC unroll 8
       for (int i = 0; i < kRows; ++i)
-        for (int n = 0; n < kVectors; ++n) emit(m + i, column + n * kLanes, Op::total(state[i][n]));
+        for (int n = 0; n < kVectors; ++n) emit(m + i, column + n * kLanes, Op::total(state[i][n]), Op::bound(state[i][n]));
     }
   }
 }
 
-/// The product whose left side an arithmetic keeps.
+/// The product whose left side an arithmetic keeps, with its bound if it has any.
 template <class Arithmetic>
-using ProductOf = typename Conditional<Arithmetic::kPair, InPairs, InDouble>::Type;
+using SumOf = typename Conditional<Arithmetic::kPair, InPairs, InDouble>::Type;
+template <class Arithmetic, bool kOwn>
+using ProductOf = typename Conditional<Arithmetic::kBounds, Bounded<SumOf<Arithmetic>, kOwn>, SumOf<Arithmetic>>::Type;
 
 /// C[m, n] += x, the sum of one more block of terms.
 template <class Arithmetic>

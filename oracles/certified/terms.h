@@ -19,8 +19,8 @@ ATTEST_INLINE double value_underflow(const Work& w) { return kUnderflow * static
 inline void absolute_dots(const Work& w, const Block& b, const Side& keys, const Side& queries, double factor, double* plane) {
   const int64_t rows = w.block_rows;
   const Panels right = {queries.columns + b.first * queries.width, queries.width * kPanel, rows / kPanel};
-  multiply<OfAbsolutes>({keys.rows, keys.rows, queries.width, 1}, 0, b.keys_padded, right, queries.width,
-                        [&](int64_t m, int64_t n, Two x) { store(plane + m * rows + n, x.h * all(factor)); });
+  multiply<OfAbsolutes>(left_of<Double>({keys.rows}, 0, queries.width, 1), 0, b.keys_padded, right, queries.width,
+                        [&](int64_t m, int64_t n, Two x, V) { store(plane + m * rows + n, x.h * all(factor)); });
 }
 
 /// Before the weights replace q·k: z and |scale| Σ|q||k|.
@@ -48,7 +48,7 @@ ATTEST_INLINE Planes dz_planes(const Work& w, const Block& b) {
 inline void terms_over_keys(const Work& w, const Block& b, const Side& keys, const Planes& planes, Quantity quantity) {
   const int64_t plane = w.block_rows * keys.padded;
   for (int s = 0; s < kSumPlanes; ++s)
-    if (planes.of[s] != nullptr) bound_over_keys(w, b, keys, planes.of[s], b.term_sums + s * plane, [](int64_t) { return 1.0; });
+    if (planes.of[s] != nullptr) absolute_sum_over_keys(w, b, keys, planes.of[s], b.term_sums + s * plane);
   const GroupQuantity& to = (*w.out)[quantity];
   for (int64_t i = 0; i < smaller(w.block_rows, w.rows - b.first); ++i) {
     const auto count = static_cast<int64_t>(w.count[b.first + i]);
@@ -75,7 +75,7 @@ inline void terms_over_rows(const Work& w, const Block& b, const Side& queries, 
                             int64_t begin, int64_t end) {
   for (int s = 0; s < kSumPlanes; ++s)
     if (planes.of[s] != nullptr)
-      bound_over_rows(w, b, queries, target.terms + s * w.keys_padded * queries.padded, planes.of[s], begin, end, 1);
+      absolute_sum_over_rows(w, b, queries, planes.of[s], target.terms + s * w.keys_padded * queries.padded, begin, end);
 }
 
 /// The terms of one key's dk or dv.
