@@ -113,9 +113,27 @@ TEST(Certified, NoKeyAtAllIsAnAnswer) {
     for (const double x : a.hi[n]) EXPECT_EQ(x, 0);
 }
 
+TEST(Certified, LogitsThatDifferInTheirLowPartsAloneAreToldApart) {
+  const GroupProblem shape = {.n_q = 1, .n_kv = 2, .head_dim = 2, .head_dim_v = 1};
+  Group group = random_group(shape, 1, false, 15);
+  group.problem.softmax_scale = 1;
+  group.q = {0x1p40, 1};
+  group.k = {0x1p20, 3, 0x1p20, 5};  // logits 2^60 + 3 and 2^60 + 5
+  group.v = {1, 0};
+  const double weight = 1 / (1 + std::exp(2.0));
+  for (const Tier tier : {Tier::kDouble, Tier::kDoubleDouble}) {
+    const Answer a = evaluate_on(avx2_lanes(), tier, group, 1);
+    EXPECT_LT(a.radius[0][0], 1e-12);
+    EXPECT_NEAR(a.hi[0][0], weight, a.radius[0][0] + 0x1p-52 * weight);
+    EXPECT_LT(a.radius[1][0], 1e-12);
+    EXPECT_EQ(a.hi[1][0], 0x1p60);
+    EXPECT_NEAR(a.lo[1][0], 5 + std::log1p(std::exp(-2.0)), 1e-12);
+  }
+}
+
 TEST(Certified, WhereNoBoundHoldsTheRadiusIsInfinite) {
   const GroupProblem shape = {.n_q = 3, .n_kv = 5, .head_dim = 4, .head_dim_v = 2};
-  Group group = random_group(shape, 1e8, false, 11);  // logits of 1e16
+  Group group = random_group(shape, 1e16, false, 11);  // logits of 1e32
   const Answer a = evaluate_on(avx2_lanes(), Tier::kDoubleDouble, group, 1);
   EXPECT_EQ(a.radius[0][0], kInfinity);
   EXPECT_EQ(a.radius[4][0], kInfinity);

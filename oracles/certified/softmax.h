@@ -13,7 +13,6 @@ struct Softmax {
 #else
   static constexpr double kWeightFloor = kUp * kExpFlush;
 #endif
-  static constexpr double kLargestLogit = 0x1p36;  // beyond, the radius is infinite
 
   template <class Arithmetic>
   static void weigh(const Work& w, Block& b, double logit_loss);
@@ -23,13 +22,14 @@ struct Softmax {
 
  private:
   struct Row {  // of one vector of rows
-    V count, max, top;
-    Two sum, inverse;
+    V count, top;
+    Two max, sum, inverse;
   };
   struct Shift {  // of one vector of rows: dP_*, s, Σ P|d|, and what bounds dz
     Two base, sum;
     V count, dlse, size, constant, floor;
   };
+  template <class Arithmetic>
   static void find_maximum(const Work& w, const Block& b, Row* rows);
   template <class Arithmetic>
   static void exponentials(const Work& w, const Block& b, Row* rows);
@@ -46,26 +46,32 @@ struct Softmax {
   static double bound_sums(const Work& w, const Block& b, double logit_loss, const double* max, double* sum_error);
 };
 
-inline void Softmax::find_maximum(const Work& w, const Block& b, Row* rows) {
+/// z_j as pairs, in every arithmetic with bounds: large logits differ in their low parts too.
+template <class Arithmetic>
+void Softmax::find_maximum(const Work& w, const Block& b, Row* rows) {
   const V scale = all(w.scale);
-  sweep(w.block_rows, b.keys, rows, [&](Row& r, V j, int64_t at) {
-    const V z = scale * load(b.w_hi + at);
-    const I better = (j < r.count) & (z > r.max);
+  sweep(w.block_rows, b.keys_padded, rows, [&](Row& r, V j, int64_t at) {
+    Two z = {load(b.w_hi + at) * scale, zero()};
+    if constexpr (Arithmetic::kBounds) {
+      z = two_product(load(b.w_hi + at), scale);
+      z = fast_two_sum(z.h, fma(load(b.w_lo + at), scale, z.l));
+      store(b.w_lo + at, z.l);
+    }
+    store(b.w_hi + at, z.h);
+    const I better = (j < r.count) & ((z.h > r.max.h) | ((z.h == r.max.h) & (z.l > r.max.l)));
     r.max = select(better, z, r.max);
     r.top = select(better, j, r.top);
   });
 }
 
-/// E_j = e^(z_j − m) and Σ E, where z and z − m are pairs in every arithmetic.
+/// E_j = e^(z_j − m) and Σ E.
 template <class Arithmetic>
 void Softmax::exponentials(const Work& w, const Block& b, Row* rows) {
-  const V scale = all(w.scale);
   sweep(w.block_rows, b.keys_padded, rows, [&](Row& r, V j, int64_t at) {
-    const Two z = two_product(load(b.w_hi + at), scale);
-    Two x = {z.h - r.max, zero()};
+    Two x = {load(b.w_hi + at) - r.max.h, zero()};
     if constexpr (Arithmetic::kBounds) {
-      x = two_sum(z.h, -r.max);
-      x.l = x.l + fma(load(b.w_lo + at), scale, z.l);
+      x = two_sum(load(b.w_hi + at), -r.max.h);
+      x = two_sum(x.h, x.l + (load(b.w_lo + at) - r.max.l));
     }
     const Two e = select(j < r.count, exponential<Arithmetic>(x), Two{zero(), zero()});
     store<Arithmetic>(b.w_hi, b.w_lo, at, e);
@@ -83,11 +89,11 @@ double Softmax::bound_sums(const Work& w, const Block& b, double logit_loss, con
     if (w.count[b.first + i] == 0) continue;
     const double size = kUp * scale * w.q.norms[b.first + i] * w.k.largest_norm;  // ≥ |z|
     const double reach = lesser(2 * size, 1 - kExpLowest);                    // ≥ |z − m| where E is not flushed
-    const double argument = 6 * kU * kU * (magnitude(max[i]) + reach) + kUp * logit_loss * size;
+    const double argument = 7 * kU * kU * (magnitude(max[i]) + reach) + kUp * logit_loss * size;
     const double e = kUp * argument + (Arithmetic::kPair ? kExpDoubleDoubleError : kExpDoubleError);
     sum_error[i] = kUp * (e + keys * (Arithmetic::kAccumulate + kExpFlush));
     double p = kUp * (e + sum_error[i] + Arithmetic::kRead + Arithmetic::kReciprocal + Arithmetic::kMul);
-    if (!(argument <= 0x1p-6 && p <= 0x1p-8 && magnitude(max[i]) <= kLargestLogit)) p = sum_error[i] = kInfinity;
+    if (!(argument <= 0x1p-6 && p <= 0x1p-8)) p = sum_error[i] = kInfinity;
     worst = greater(worst, p);
   }
   return worst;
@@ -98,7 +104,7 @@ void Softmax::write_lse(const Work& w, const Block& b, const Row* rows, const do
   const GroupQuantity& to = (*w.out)[Quantity::kLse];
   double hi[kRowsMax], lo[kRowsMax], radius[kRowsMax];
   for (int64_t n = 0; n < w.block_rows / kLanes; ++n) {
-    const Two log = log_double_double(rows[n].sum), lse = DoubleDouble::add_double(log, rows[n].max);
+    const Two log = log_double_double(rows[n].sum), lse = DoubleDouble::add(rows[n].max, log);
     const V own = all(kLogError) * (all(1.0) + absolute(log.h)) + all(DoubleDouble::kAdd) * absolute(lse.h);
     V r = all(kUp) * (load(sum_error + n * kLanes) + own) + all(kFloor);
     if (to.lo == nullptr) r = r + absolute(lse.l);
@@ -119,11 +125,11 @@ void Softmax::weigh(const Work& w, Block& b, double logit_loss) {
   Row rows[kRowsMax / kLanes];
   double max[kRowsMax], sum_error[kRowsMax];
   for (int64_t n = 0; n < w.block_rows / kLanes; ++n)
-    rows[n] = Row{load(w.count + b.first + n * kLanes), all(-kInfinity), zero(), {zero(), zero()}, {zero(), zero()}};
-  find_maximum(w, b, rows);
+    rows[n] = Row{load(w.count + b.first + n * kLanes), zero(), {all(-kInfinity), zero()}, {zero(), zero()}, {zero(), zero()}};
+  find_maximum<Arithmetic>(w, b, rows);
   exponentials<Arithmetic>(w, b, rows);
   for (int64_t n = 0; n < w.block_rows / kLanes; ++n) {
-    store(max + n * kLanes, rows[n].max);
+    store(max + n * kLanes, rows[n].max.h);
     store(b.top + n * kLanes, rows[n].top);
     store(b.flush + n * kLanes, all(1.0) / larger(rows[n].sum.h, all(0.5)));
     const I some = rows[n].count > zero();
