@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "oracles/certified/work.h"
@@ -43,7 +44,9 @@ struct Measured {
   OracleRow row;
   std::function<double()> once;  // seconds; null when absent
   int repeats = 1;
+  int in_a_row = 1;  // evaluations whose mean is one sample
 };
+constexpr double kSampleSeconds = 0.04;
 
 class Problem {
  public:
@@ -106,12 +109,14 @@ class Problem {
 
   std::vector<OracleRow> measure() {
     std::vector<std::vector<double>> samples(todo_.size());
-    for (int round = 0; round <= plan_.repeats; ++round)  // the first round of what is repeated only warms up
+    for (int round = 0; round <= plan_.repeats; ++round)
       for (size_t n = 0; n < todo_.size(); ++n) {
-        const bool once = todo_[n].repeats == 1;
-        if (todo_[n].once == nullptr || (once && round > 0)) continue;
-        const double seconds = todo_[n].once();
+        Measured& m = todo_[n];
+        const bool once = m.repeats == 1;
+        if (m.once == nullptr || (once && round > 0)) continue;
+        const double seconds = mean_of(m);
         if (once || round > 0) samples[n].push_back(seconds);
+        else m.in_a_row = static_cast<int>(std::ceil(kSampleSeconds / seconds));  // the first round only warms up
       }
     std::vector<OracleRow> rows;
     for (size_t n = 0; n < todo_.size(); ++n) {
@@ -120,6 +125,12 @@ class Problem {
     }
     for (OracleRow& row : rows) row.over_plain = row.seconds / plain_seconds(rows, row.lanes);
     return rows;
+  }
+
+  static double mean_of(const Measured& m) {
+    double sum = 0;
+    for (int n = 0; n < m.in_a_row; ++n) sum += m.once();
+    return sum / m.in_a_row;
   }
 
   /// Of plain double with these lanes; with any, where none are named.
