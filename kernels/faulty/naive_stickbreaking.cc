@@ -3,11 +3,10 @@
 #include <vector>
 
 #include "kernels/faulty/naive.h"
+#include "kernels/faulty/rows.h"
 
 namespace attest::faulty {
 namespace {
-
-using Floats = std::vector<float>;
 
 /// One row: the visible keys in the order the stick is broken, β = σ(z), rest = 1 − β, A, and what is left.
 struct Row {
@@ -15,18 +14,6 @@ struct Row {
   Floats beta, rest, weight;
   float rem = 1;
 };
-
-float dot(const float* a, const float* b, int64_t n) {
-  float sum = 0;
-  for (int64_t d = 0; d < n; ++d) sum += a[d] * b[d];
-  return sum;
-}
-
-at::Tensor host(const at::Tensor& t) { return t.defined() ? t.to(at::kFloat).contiguous() : t; }
-
-float* row_of(const at::Tensor& t, int64_t b, int64_t h, int64_t i) {
-  return t.data_ptr<float>() + ((b * t.size(1) + h) * t.size(2) + i) * t.size(3);
-}
 
 class StickBreaking {
  public:
