@@ -1,4 +1,4 @@
-// The launches of softmax.cuda.fixed_order. Workspace: `weights` (logits may be the same), and `dlogits` for gradients.
+// The launches of softmax.cuda.fixed_order. Workspace: `weights`, which `logits` must be too, and `dlogits` for gradients.
 #pragma once
 
 #include "kernels/device/attention_params.h"
