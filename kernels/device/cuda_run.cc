@@ -5,13 +5,17 @@
 
 namespace attest::fixed_order {
 
-Outputs run_on_cuda(const Inputs& in, Workspace workspace, const std::function<void(const AttentionParams&)>& launch) {
-  const at::Device device = in.q.device();
-  const c10::DeviceGuard guard(device);
-  const Outputs out = fresh_outputs(in, Device::kCuda);
+AttentionParams params_on_device(const Inputs& in, const Outputs& out) {
   AttentionParams p = params_of(in, out);
-  p.device = out.out.device().index();
-  p.stream = c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getStream(device).native_handle();
+  p.device = in.q.device().index();
+  p.stream = c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getStream(in.q.device()).native_handle();
+  return p;
+}
+
+Outputs run_on_cuda(const Inputs& in, Workspace workspace, const std::function<void(const AttentionParams&)>& launch) {
+  const c10::DeviceGuard guard(in.q.device());
+  const Outputs out = fresh_outputs(in, Device::kCuda);
+  AttentionParams p = params_on_device(in, out);
   const bool separate = workspace.separate_logits && in.backward();
   const int64_t matrices = 1 + (in.backward() ? 1 : 0) + (separate ? 1 : 0);
   const at::Tensor memory = at::empty({matrices, p.num_rows(), p.seqlen_kv}, in.q.options().dtype(at::kFloat));

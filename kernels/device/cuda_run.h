@@ -11,6 +11,9 @@ struct Workspace {
   bool separate_logits = false;  // gradients need the logits beside the weights
 };
 
+/// params_of, on the device that holds `in` and its current stream.
+AttentionParams params_on_device(const Inputs& in, const Outputs& out);
+
 /// Runs `launch` on the current stream of the device that holds `in`. Workspace: fp32 [B, Hq, Sq, Skv], once for the forward
 /// pass alone, with gradients twice, or three times with separate logits.
 Outputs run_on_cuda(const Inputs& in, Workspace workspace, const std::function<void(const AttentionParams&)>& launch);

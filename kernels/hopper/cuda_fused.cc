@@ -2,20 +2,12 @@
 // walks the keys from the nearest tile to the farthest, and the backward takes dP relative to the dominant key, or to dout·out,
 // before it subtracts. One owner and one order for every sum, in kernels/hopper/README.md. It promises every law.
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "kernels/device/attention_tensors.h"
+#include "kernels/device/cuda_run.h"
 #include "kernels/hopper/cuda_fused.h"
 
 namespace attest {
 namespace {
-
-fixed_order::AttentionParams params_on_device(const Inputs& in, const Outputs& out) {
-  fixed_order::AttentionParams p = fixed_order::params_of(in, out);
-  p.device = in.q.device().index();
-  p.stream = c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getStream(in.q.device()).native_handle();
-  return p;
-}
 
 void attend(const fused::AttentionParams& p, int32_t* dominant, void* workspace) {
   fused::forward(p, dominant, workspace);
@@ -25,7 +17,7 @@ void attend(const fused::AttentionParams& p, int32_t* dominant, void* workspace)
 Outputs run(const Inputs& in, Attend* attend) {
   const c10::DeviceGuard guard(in.q.device());
   const Outputs out = fixed_order::fresh_outputs(in, Device::kCuda);
-  const fixed_order::AttentionParams p = params_on_device(in, out);
+  const fixed_order::AttentionParams p = fixed_order::params_on_device(in, out);
   const at::Tensor workspace = at::empty({fused::workspace_bytes(p)}, in.q.options().dtype(at::kByte));
   const at::Tensor dominant = in.backward() ? at::empty({p.num_rows()}, in.q.options().dtype(at::kInt)) : at::Tensor();
   int32_t* const keys = in.backward() ? dominant.data_ptr<int32_t>() : nullptr;
@@ -36,7 +28,7 @@ Outputs run(const Inputs& in, Attend* attend) {
 
 std::optional<std::string> refuses(const Inputs& in) {
   if (!in.q.is_cuda()) return std::nullopt;
-  return fused::unsupported_reason(params_on_device(in, {}));
+  return fused::unsupported_reason(fixed_order::params_on_device(in, {}));
 }
 
 ToleranceContract contract() {

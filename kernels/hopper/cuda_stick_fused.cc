@@ -2,25 +2,17 @@
 // linear domain, along keys that a thread owns in runs; nothing of size Sq × Skv is kept, and a block stops where its sticks are
 // exactly 0. One owner and one order for every sum, in kernels/hopper/README.md.
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "kernels/device/attention_tensors.h"
+#include "kernels/device/cuda_run.h"
 #include "kernels/hopper/stick.h"
 
 namespace attest {
 namespace {
 
-fixed_order::AttentionParams params_on_device(const Inputs& in, const Outputs& out) {
-  fixed_order::AttentionParams p = fixed_order::params_of(in, out);
-  p.device = in.q.device().index();
-  p.stream = c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getStream(in.q.device()).native_handle();
-  return p;
-}
-
 Outputs run(const Inputs& in) {
   const c10::DeviceGuard guard(in.q.device());
   const Outputs out = fixed_order::fresh_outputs(in, Device::kCuda);
-  const fixed_order::AttentionParams p = params_on_device(in, out);
+  const fixed_order::AttentionParams p = fixed_order::params_on_device(in, out);
   const at::Tensor workspace = at::empty({stick::workspace_bytes(p)}, in.q.options().dtype(at::kByte));
   const int64_t saved_bytes = in.backward() ? stick::saved_bytes(p) : 0;
   const at::Tensor saved = at::empty({saved_bytes}, in.q.options().dtype(at::kByte));
@@ -33,7 +25,7 @@ Outputs run(const Inputs& in) {
 
 std::optional<std::string> refuses(const Inputs& in) {
   if (!in.q.is_cuda()) return std::nullopt;
-  return stick::unsupported_reason(params_on_device(in, {}));
+  return stick::unsupported_reason(fixed_order::params_on_device(in, {}));
 }
 
 ToleranceContract contract() {
