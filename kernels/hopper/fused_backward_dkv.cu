@@ -66,11 +66,8 @@ struct Producer {
     ready.arrive_expecting(2 * S::kResident);
     load_rows<kHeadDim, S::kKeys>(sh.k, a.k, ready, key, kv_head, batch);
     load_rows<kHeadDim, S::kKeys>(sh.v, a.v, ready, key, kv_head, batch);
-    for (int h = 0; h < group; ++h) {
-      const bool backwards = kDefect == Defect::kHeadsByBlock && blockIdx.x % 2 == 1;
-      const int head = kv_head * group + (backwards ? group - 1 - h : h);
+    for (int head = kv_head * group; head < (kv_head + 1) * group; ++head)
       for (int tile = first_tile(a.problem, key); tile < tiles_of_head(a.problem); ++tile) load_queries(tile, head, batch);
-    }
   }
 };
 

@@ -8,10 +8,10 @@ enum class Defect {
   kNone,
   kDominantIgnored,       // no row has a dominant key
   kEmptyTileUnguarded,    // a tile without a visible key is taken for one with the largest logit −∞
-  kHeadsByBlock,          // dk and dv sum a group's heads in an order that follows from the block's index
   kNeighboursReference,   // a row's reference rises when that of another row of the warp does
   kRescaleByOneRow,       // whether sums are rescaled is asked of one row for all of a warp
   kSumNotNormalised,      // sigma is not divided by the sum of the weights it was made with
+  kTilesByBlock,          // every other block of the forward takes the tiles of keys from the farthest to the nearest
   kTailWeights,           // columns of the last tile that are past the last key have weight in the backward
   kWeightsIn8Bits,        // weights keep 3 bits after the leading one
 };

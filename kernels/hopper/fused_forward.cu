@@ -93,7 +93,7 @@ struct Consumer {
   }
 
   /// The scores of tile n beside the values of tile n + 1, then the softmax of n.
-  __device__ __forceinline__ void step(int n) {
+  __device__ __forceinline__ void step(int n, int tiles) {
     const int stage = tile % S::kStages, before = (tile - 1) % S::kStages;
     shared.key_full(stage).wait(tile / S::kStages % 2);
     issue_scores(stage);
@@ -111,7 +111,7 @@ struct Consumer {
       dominant.raise<0>(total.m[0] + hopper::log2_fast(total.l[0]));
       dominant.raise<1>(total.m[1] + hopper::log2_fast(total.l[1]));
     }
-    soften_scores(n * kKeyTile);
+    soften_scores(first_key_of(n, tiles));
     hopper::wait<0>();
     hopper::pin(o);
     if (new_segment)
@@ -169,10 +169,10 @@ struct Consumer {
     hopper::pin(s);
     release(shared.key_empty(first));
     if (tiles == 1) release(shared.query_empty);
-    soften_scores((tiles - 1) * kKeyTile);
+    soften_scores(first_key_of(tiles - 1, tiles));
     round_to_operand<Element>(p, s);
     ++tile;
-    for (int n = tiles - 2; n >= 0; --n) step(n);
+    for (int n = tiles - 2; n >= 0; --n) step(n, tiles);
     const int farthest = (tile - 1) % S::kStages;
     shared.value_full(farthest).wait((tile - 1) / S::kStages % 2);
     issue_values(farthest);

@@ -50,6 +50,11 @@ struct ForwardShared {
   }
 };
 
+/// The first key of the tile that is taken when n more are to come.
+__device__ __forceinline__ int first_key_of(int n, int tiles) {
+  return (kDefect == Defect::kTilesByBlock && blockIdx.x % 2 == 1 ? tiles - 1 - n : n) * kKeyTile;
+}
+
 template <int kHeadDim, int kBoxRows>
 __device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap& map, hopper::Barrier full, int row, int head,
                                           int batch) {
@@ -70,10 +75,10 @@ __device__ __forceinline__ void produce_forward(const ForwardArgs& a, const Forw
     const int tiles = visible_tiles(a.problem, piece.index * S::kRows + S::kRows - 1, kKeyTile);
     for (int n = tiles - 1; n >= 0; --n, ++tile) {
       if (n == min(tiles - 1, 1)) next = take_next(a.work);  // late: whoever is free takes it; early: nobody waits for it
-      const int stage = tile % S::kStages;
+      const int stage = tile % S::kStages, key = first_key_of(n, tiles);
       const uint32_t freed = tile / S::kStages % 2 ^ 1;
       shared.key_empty(stage).wait(freed);
-      load_tile<kHeadDim, kKeyTile>(shared.keys + stage * S::kTileBytes, a.k, shared.key_full(stage), n * kKeyTile, kv_head,
+      load_tile<kHeadDim, kKeyTile>(shared.keys + stage * S::kTileBytes, a.k, shared.key_full(stage), key, kv_head,
                                     batch);
       if (n == tiles - 1) {
         shared.query_empty.wait(pieces % 2 ^ 1);
@@ -81,7 +86,7 @@ __device__ __forceinline__ void produce_forward(const ForwardArgs& a, const Forw
         load_tile<kHeadDim, S::kRows>(shared.query, a.q, shared.query_full, piece.index * S::kRows, head, batch);
       }
       shared.value_empty(stage).wait(freed);
-      load_tile<kHeadDim, kKeyTile>(shared.values + stage * S::kTileBytes, a.v, shared.value_full(stage), n * kKeyTile, kv_head,
+      load_tile<kHeadDim, kKeyTile>(shared.values + stage * S::kTileBytes, a.v, shared.value_full(stage), key, kv_head,
                                     batch);
     }
     number = next;

@@ -16,8 +16,6 @@ constexpr Twin kTwins[] = {
      "agrees_with_oracle.gradients", fused::faulty::dominant_ignored},
     {"faulty.softmax.fused_empty_tile_unguarded", "−∞ − (−∞) where a row sees no key of a tile",
      "agrees_with_oracle.forward", fused::faulty::empty_tile_unguarded},
-    {"faulty.softmax.fused_heads_by_block", "the order of a group's heads follows the block's index",
-     "batch_position.gradients", fused::faulty::heads_by_block},
     {"faulty.softmax.fused_neighbours_reference", "a row's reference follows its neighbours'",
      "chunked_prefill.forward", fused::faulty::neighbours_reference},
     {"faulty.softmax.fused_rescale_by_one_row", "one row decides for a warp whether to rescale",
@@ -26,6 +24,8 @@ constexpr Twin kTwins[] = {
      "agrees_with_oracle.gradients", fused::faulty::sum_not_normalised},
     {"faulty.softmax.fused_tail_weights", "the tail of the last tile has weight in the backward",
      "agrees_with_oracle.gradients", fused::faulty::tail_weights},
+    {"faulty.softmax.fused_tiles_by_block", "the order of the tiles follows the block's index",
+     "batch_position.forward", fused::faulty::tiles_by_block},
     {"faulty.softmax.fused_weights_in_8_bits", "weights are rounded to 8 bits",
      "agrees_with_oracle.forward", fused::faulty::weights_in_8_bits},
 };
