@@ -81,7 +81,9 @@ std::vector<BenchCase> bench_cases() {
   for (Op op : EnumSet<Op>::all().members()) {
     for (const Shape& shape : kShapes) {
       const AttentionProblem p = problem_of(op, shape);
-      cases.push_back({shape_name(p), p, shape.device});
+      const std::string name = shape_name(p);
+      cases.push_back({name, p, shape.device});
+      if (op == Op::kStickBreaking) cases.push_back({name + "-long", p, shape.device, Values::kLongRange});
     }
   }
   return cases;

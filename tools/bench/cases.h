@@ -11,10 +11,15 @@ namespace attest::bench {
 /// kForward: out and lse or rem. kBoth: dq, dk and dv too, in one run.
 enum class Pass : uint8_t { kForward, kBoth };
 
+/// kNormal: every tensor normally distributed. kLongRange: also, but logits around −8, so that a stick-breaking query gives weight
+/// to thousands of keys and nothing can be left out; of normal values it uses its stick up within a few hundred.
+enum class Values : uint8_t { kNormal, kLongRange };
+
 struct BenchCase {
-  std::string name;  // shape_name(problem); with the operator it names the case
+  std::string name;  // shape_name(problem), and "-long" for kLongRange; with the operator it names the case
   AttentionProblem problem;
   Device device = Device::kCuda;  // measured by default on this device; by name on both
+  Values values = Values::kNormal;
 
   bool operator==(const BenchCase&) const = default;
 };
@@ -30,6 +35,10 @@ std::string shape_name(const AttentionProblem& p);
 }  // namespace attest::bench
 
 namespace attest {
+template <>
+struct EnumNames<bench::Values> {
+  static constexpr std::string_view kNames[] = {"normal", "long-range"};
+};
 template <>
 struct EnumNames<bench::Pass> {
   static constexpr std::string_view kNames[] = {"forward", "forward+backward"};

@@ -11,9 +11,10 @@
 namespace attest::bench {
 namespace {
 
-/// A variant that still works, with what it gave so far.
+/// A variant that still works, with what it gets and what it gave so far.
 struct Subject {
   const KernelVariant* variant;
+  Inputs inputs;
   std::vector<double> times;
   std::optional<int64_t> peak_bytes;
 };
@@ -28,7 +29,7 @@ Outcome outcome_of(const std::string& text) {
 
 std::optional<std::string> refusal(const Job& job, const Inputs& inputs, const KernelVariant& v) {
   if (job.pass == Pass::kBoth && !v.produces.contains(Quantity::kDq)) return "it has no backward";
-  if (auto why = v.domain.excludes(Case{.problem = job.bench_case.problem})) return why;
+  if (auto why = v.domain.excludes(Case{.problem = inputs.problem})) return why;
   return v.refuses ? v.refuses(inputs) : std::nullopt;
 }
 
@@ -63,19 +64,19 @@ class Measurement {
 
   bool works(const Subject& s) const { return !failed_.contains(s.variant->name); }
 
-  void admit(const Inputs& inputs, Subject& s) {
+  void admit(Subject& s) {
     const KernelVariant& v = *s.variant;
     guarded(v, [&] {
-      if (auto why = refusal(job_, inputs, v)) return fail(v, Outcome::kUnsupported, *why);
-      const auto run = [&] { v.run(inputs); };
+      if (auto why = refusal(job_, s.inputs, v)) return fail(v, Outcome::kUnsupported, *why);
+      const auto run = [&] { v.run(s.inputs); };
       timer_.peak_bytes(run);
       s.peak_bytes = timer_.peak_bytes(run);
     });
   }
 
-  void round(const Inputs& inputs, std::vector<Subject>& subjects) {
+  void round(std::vector<Subject>& subjects) {
     for (Subject& s : subjects)
-      if (works(s)) guarded(*s.variant, [&] { s.times.push_back(timer_.time([&] { s.variant->run(inputs); })); });
+      if (works(s)) guarded(*s.variant, [&] { s.times.push_back(timer_.time([&] { s.variant->run(s.inputs); })); });
   }
 
   void finish(const Subject& s) const {
@@ -94,30 +95,47 @@ class Measurement {
 
 }  // namespace
 
-Inputs random_inputs(const AttentionProblem& p, Pass pass, Device device) {
+Inputs random_inputs(const BenchCase& c, Pass pass, Device device) {
+  const AttentionProblem& p = c.problem;
   at::manual_seed(1);
   const auto options = at::TensorOptions().dtype(scalar_type(p.dtype)).device(torch_device(device));
   Inputs in{.problem = p};
   in.q = at::randn({p.batch, p.num_heads_q, p.seqlen_q, p.head_dim}, options);
   in.k = at::randn({p.batch, p.num_heads_kv, p.seqlen_kv, p.head_dim}, options);
   in.v = at::randn({p.batch, p.num_heads_kv, p.seqlen_kv, p.head_dim_v}, options);
-  if (pass == Pass::kBoth) in.dout = at::randn({p.batch, p.num_heads_q, p.seqlen_q, p.head_dim_v}, options);
+  if (c.values == Values::kLongRange) {  // one product of −8 / scale, to which the others add what is normally distributed
+    in.q.select(3, 0).fill_(8);
+    in.k.select(3, 0).fill_(-1 / p.softmax_scale);
+  }
+  if (pass != Pass::kBoth) return in;
+  in.dout = at::randn({p.batch, p.num_heads_q, p.seqlen_q, p.head_dim_v}, options);
+  if (p.op == Op::kStickBreaking) in.dlse = at::randn({p.batch, p.num_heads_q, p.seqlen_q}, options.dtype(at::kFloat));
   return in;
+}
+
+Inputs as_operator(Op op, const Inputs& inputs) {
+  if (op == inputs.problem.op) return inputs;
+  Inputs other = inputs;
+  other.problem.op = op;
+  other.problem.attend_current = false;
+  other.dlse = {};
+  return other;
 }
 
 void measure(const Job& job, const std::vector<const KernelVariant*>& variants, const Timer& timer, const Listener& listener) {
   Measurement session(job, timer, listener);
   Inputs inputs;
   std::vector<Subject> subjects;
-  for (const KernelVariant* v : variants) subjects.push_back({v, {}, {}});
+  for (const KernelVariant* v : variants) subjects.push_back({v, {}, {}, {}});
   for (Subject& s : subjects) {
     // Made by the first that needs them: when there is no memory for the inputs, every row says so.
     session.guarded(*s.variant, [&] {
-      if (!inputs.q.defined()) inputs = random_inputs(job.bench_case.problem, job.pass, job.device);
+      if (!inputs.q.defined()) inputs = random_inputs(job.bench_case, job.pass, job.device);
+      s.inputs = as_operator(s.variant->op, inputs);
     });
-    if (session.works(s)) session.admit(inputs, s);
+    if (session.works(s)) session.admit(s);
   }
-  for (int64_t r = 0; r < job.repeats; ++r) session.round(inputs, subjects);
+  for (int64_t r = 0; r < job.repeats; ++r) session.round(subjects);
   for (const Subject& s : subjects) session.finish(s);
 }
 

@@ -26,8 +26,11 @@ struct Job {
   bool operator==(const Job&) const = default;
 };
 
-/// Normally distributed q, k, v and, for kBoth, dout on the device; the seed is fixed.
-Inputs random_inputs(const AttentionProblem& p, Pass pass, Device device);
+/// q, k, v and, for kBoth, dout and what a stick-breaking kernel has to do besides, drem; on the device; the seed is fixed.
+Inputs random_inputs(const BenchCase& c, Pass pass, Device device);
+
+/// The same tensors as a problem of `op`, without the gradient of lse or rem: to time another operator beside.
+Inputs as_operator(Op op, const Inputs& inputs);
 
 /// Learns what happens while it happens, so that it is known when the process ends before its time.
 struct Listener {
@@ -42,7 +45,8 @@ class BrokenDevice : public std::runtime_error {
 };
 
 /// Each variant is run twice to warm up, the second time for its peak memory; then `repeats` rounds of all that work, so that
-/// heat and clocks hit all alike. What fails gives its row and drops out.
+/// heat and clocks hit all alike. What fails gives its row and drops out. A variant of another operator gets the case's tensors as
+/// as_operator() makes them.
 void measure(const Job& job, const std::vector<const KernelVariant*>& variants, const Timer& timer, const Listener& listener);
 
 }  // namespace attest::bench

@@ -76,6 +76,7 @@ json encode_row(const Row& r) {
   json j{{"case", r.bench_case.name},
          {"problem", encode_problem(r.bench_case.problem)},
          {"device", name_of(r.bench_case.device)},
+         {"values", name_of(r.bench_case.values)},
          {"pass", name_of(r.pass)},
          {"variant", r.variant},
          {"outcome", name_of(r.outcome)}};
@@ -85,7 +86,8 @@ json encode_row(const Row& r) {
 }
 
 Row decode(const json& j) {
-  Row r{{j.at("case"), decode_problem(j.at("problem")), enum_at<Device>(j, "device")},
+  const Values values = j.contains("values") ? enum_at<Values>(j, "values") : Values::kNormal;  // older files have none
+  Row r{{j.at("case"), decode_problem(j.at("problem")), enum_at<Device>(j, "device"), values},
         enum_at<Pass>(j, "pass"),
         j.at("variant"),
         enum_at<Outcome>(j, "outcome"),
