@@ -42,6 +42,7 @@ Preparation::Preparation(const Lanes& lanes, Tier tier, const GroupProblem& prob
   work_.k = keys_side(problem.k, problem.head_dim, "k");
   work_.v = keys_side(problem.v, problem.head_dim_v, "v");
   work_.q = queries_side(problem.q, problem.head_dim, "q");
+  if (work_.terms) add_sizes(work_.v, work_.keys_padded);
   if (work_.terms) sum_before(work_.v);
   if (!work_.backward) return;
   work_.dout = queries_side(problem.dout, problem.head_dim_v, "dout");
@@ -62,10 +63,20 @@ void Preparation::prepare_terms() {
     if (work_.count[row] > 0) ++seen_by[static_cast<int64_t>(work_.count[row]) - 1];
   for (int64_t j = work_.keys - 2; j >= 0; --j) seen_by[j] += seen_by[j + 1];
   work_.seen_by = seen_by;
+  work_.dk.planes = kSumPlanes;
+  work_.dv.planes = kWeightSumPlanes;
+  add_sizes(work_.k, work_.keys_padded);
   for (const auto& [sum, side] : {std::pair{&work_.dk, &work_.q}, std::pair{&work_.dv, &work_.dout}}) {
-    sum->terms = arena_.take_zeros(kSumPlanes * work_.keys_padded * side->padded);
+    sum->terms = arena_.take_zeros(sum->planes * work_.keys_padded * side->padded);
     sum->seen = sum_seen(*side);
+    add_sizes(*side, work_.rows_padded);
   }
+}
+
+void Preparation::add_sizes(Side& side, int64_t rows) {
+  double* sizes = arena_.take(rows * side.padded);
+  for (int64_t n = 0; n < rows * side.padded; ++n) sizes[n] = std::fabs(side.panels[n]);
+  side.sizes = sizes;
 }
 
 void Preparation::sum_before(Side& side) {

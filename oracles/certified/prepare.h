@@ -23,6 +23,7 @@ class Preparation {
   Side keys_side(const double* source, int64_t width, const char* name);
   Side queries_side(const double* source, int64_t width, const char* name);
   void prepare_terms();
+  void add_sizes(Side& side, int64_t rows);
   void sum_before(Side& side);
   const double* sum_seen(const Side& side);
   void measure(Side& side, const std::vector<int64_t>& from, int64_t tile, const char* name);

@@ -48,25 +48,27 @@ void sum_over_rows(const Work& w, const Block& b, const Side& queries, const Sum
   });
 }
 
-/// sum[row, column] = Σ_j |plane[j, row]| · |keys[j, column]|.
-ATTEST_INLINE void absolute_sum_over_keys(const Work& w, const Block& b, const Side& keys, const double* plane, double* sum) {
+/// sum[row, column] = Σ_j plane[j, row] · |keys[j, column]|; Product: of |plane| or, where it is not negative, of the plane.
+template <class Product>
+void sum_sizes_over_keys(const Work& w, const Block& b, const Side& keys, const double* plane, double* sum) {
   const int64_t rows = w.block_rows;
   for (int64_t i = 0; i < rows * keys.padded; ++i) sum[i] = 0;
   for (int64_t begin = 0; begin < b.keys; begin += kKeyBlock) {
-    const Panels right = {keys.panels + begin * kPanel, w.keys_padded * kPanel, keys.padded / kPanel};
-    multiply<OfAbsolutes>(left_of<Double>({plane + begin * rows}, 0, 1, rows), 0, rows, right, smaller(kKeyBlock, b.keys - begin),
-                          [&](int64_t m, int64_t n, Two x, V) {
+    const Panels right = {keys.sizes + begin * kPanel, w.keys_padded * kPanel, keys.padded / kPanel};
+    multiply<Product>(left_of<Double>({plane + begin * rows}, 0, 1, rows), 0, rows, right, smaller(kKeyBlock, b.keys - begin),
+                      [&](int64_t m, int64_t n, Two x, V) {
       double* at = sum + m * keys.padded + n;
       store(at, load(at) + x.h);
     });
   }
 }
-/// sum += Σ_i |plane[j, i]| · |queries[i, column]| for keys [begin, end).
-ATTEST_INLINE void absolute_sum_over_rows(const Work& w, const Block& b, const Side& queries, const double* plane, double* sum,
-                                          int64_t begin, int64_t end) {
+/// sum += Σ_i plane[j, i] · |queries[i, column]| for keys [begin, end).
+template <class Product>
+void sum_sizes_over_rows(const Work& w, const Block& b, const Side& queries, const double* plane, double* sum, int64_t begin,
+                         int64_t end) {
   const int64_t rows = w.block_rows;
-  const Panels right = {queries.panels + b.first * queries.padded, rows * kPanel, queries.padded / kPanel};
-  multiply<OfAbsolutes>(left_of<Double>({plane}, 0, rows, 1), begin, end, right, rows, [&](int64_t m, int64_t n, Two x, V) {
+  const Panels right = {queries.sizes + b.first * queries.padded, rows * kPanel, queries.padded / kPanel};
+  multiply<Product>(left_of<Double>({plane}, 0, rows, 1), begin, end, right, rows, [&](int64_t m, int64_t n, Two x, V) {
     double* at = sum + m * queries.padded + n;
     store(at, load(at) + x.h);
   });

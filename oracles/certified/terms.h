@@ -30,7 +30,8 @@ inline void logit_terms(const Work& w, const Block& b) {
   for (int64_t at = 0; at < b.keys_padded * w.block_rows; at += kLanes) store(logits + at, load(b.w_hi + at) * all(w.scale));
 }
 
-/// The planes that are summed, in the order of SumPlane; null where an operator or a gradient has none.
+/// The planes that are summed, in the order of SumPlane; null where an operator or a gradient has none. Only dz, the first, may
+/// be negative.
 struct Planes {
   const double* of[kSumPlanes];
 };
@@ -48,7 +49,9 @@ ATTEST_INLINE Planes dz_planes(const Work& w, const Block& b) {
 inline void terms_over_keys(const Work& w, const Block& b, const Side& keys, const Planes& planes, Quantity quantity) {
   const int64_t plane = w.block_rows * keys.padded;
   for (int s = 0; s < kSumPlanes; ++s)
-    if (planes.of[s] != nullptr) absolute_sum_over_keys(w, b, keys, planes.of[s], b.term_sums + s * plane);
+    if (planes.of[s] != nullptr)
+      (s == kOfSize ? sum_sizes_over_keys<OfAbsolutes> : sum_sizes_over_keys<InDouble>)(w, b, keys, planes.of[s],
+                                                                                       b.term_sums + s * plane);
   const GroupQuantity& to = (*w.out)[quantity];
   for (int64_t i = 0; i < smaller(w.block_rows, w.rows - b.first); ++i) {
     const auto count = static_cast<int64_t>(w.count[b.first + i]);
@@ -75,7 +78,8 @@ inline void terms_over_rows(const Work& w, const Block& b, const Side& queries, 
                             int64_t begin, int64_t end) {
   for (int s = 0; s < kSumPlanes; ++s)
     if (planes.of[s] != nullptr)
-      absolute_sum_over_rows(w, b, queries, planes.of[s], target.terms + s * w.keys_padded * queries.padded, begin, end);
+      (s == kOfSize ? sum_sizes_over_rows<OfAbsolutes> : sum_sizes_over_rows<InDouble>)(
+          w, b, queries, planes.of[s], target.terms + s * w.keys_padded * queries.padded, begin, end);
 }
 
 /// The terms of one key's dk or dv.
@@ -84,7 +88,7 @@ inline void finish_terms(const Work& w, const Side& queries, const Sum& target, 
   for (int64_t d = 0; d < queries.width; ++d) {
     const int64_t at = j * queries.padded + d;
     TermSums sums = {{}, target.seen[at], w.seen_by[j]};
-    for (int s = 0; s < kSumPlanes; ++s) sums.of[s] = target.terms[s * w.keys_padded * queries.padded + at];
+    for (int s = 0; s < target.planes; ++s) sums.of[s] = target.terms[s * w.keys_padded * queries.padded + at];
     const TermWriter write = {to, w.key_index[j] * queries.width + d};
     if (quantity == Quantity::kDk) write_gradient_terms(write, sums, magnitude(w.scale), ErrorSource::kSumQ);
     else write_dv_terms(write, sums, w.op == Op::kSoftmax);

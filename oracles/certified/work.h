@@ -23,19 +23,21 @@ struct Side {
   const double* sums = nullptr;    // [padded] Σ over rows of |x|
   double largest_norm = 0;
   int64_t width = 0, padded = 0;
-  // Only for terms. Keys: [keys / 32 + 1, padded], Σ and max of |x| over the keys before 32 t.
-  const double *sums_before = nullptr, *largest_before = nullptr;
+  // Only for terms.
+  const double* sizes = nullptr;  // like panels, |x|
+  const double *sums_before = nullptr, *largest_before = nullptr;  // keys: [keys / 32 + 1, padded], of |x| over the keys before 32 t
 };
 
 /// A gradient of k or v in the making: [keys_padded, padded].
 struct Sum {
   double *hi = nullptr, *lo = nullptr, *bound = nullptr;
-  double* terms = nullptr;        // [SumPlane, keys_padded, padded]
+  double* terms = nullptr;        // [planes of SumPlane, keys_padded, padded]
+  int planes = 0;
   const double* seen = nullptr;   // [keys_padded, padded] Σ |x| over the rows that see the key
 };
 
 /// Sums of error terms over planes of a block: of dz for dq and dk, of the weights for out and dv.
-enum SumPlane { kOfSize, kOfDotQk, kOfUnit, kOfLse, kOfDotV, kOfSumKv, kOfTrivial, kSumPlanes };
+enum SumPlane { kOfSize, kOfDotQk, kOfUnit, kOfLse, kWeightSumPlanes, kOfDotV = kWeightSumPlanes, kOfSumKv, kOfTrivial, kSumPlanes };
 /// Planes of a block that only the terms need.
 enum TermPlane { kLogit, kLogitDot, kDpDot, kWeightDotQk, kWeightUnit, kWeightLse, kDzDotQk, kDzUnit, kDzLse, kDzDotV, kDzSumKv,
                  kDzTrivial, kTermPlanes };
