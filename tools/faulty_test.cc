@@ -84,6 +84,50 @@ std::string defect_name(const ::testing::TestParamInfo<Defect>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Each, SeededDefect, ::testing::ValuesIn(kDefects), defect_name);
 
+/// In the fused kernels' own code; a GPU is needed. The case where the generated ones show the defect too seldom.
+struct TwinDefect {
+  std::string variant, only_case;
+};
+void PrintTo(const TwinDefect& d, std::ostream* os) { *os << d.variant; }
+
+const TwinDefect kTwins[] = {
+    {"faulty.softmax.fused_dominant_ignored"},
+    {"faulty.softmax.fused_empty_tile_unguarded"},
+    {"faulty.softmax.fused_neighbours_reference"},
+    {"faulty.softmax.fused_rescale_by_one_row"},
+    {"faulty.softmax.fused_sum_not_normalised",
+     "op=softmax B=1 Hq=2 Hkv=2 Sq=2 Skv=5 D=1 Dv=1 bf16 logits=negative(125000) values=one-hot seed=83889"},
+    {"faulty.softmax.fused_tail_weights"},
+    {"faulty.softmax.fused_tiles_by_block"},
+    {"faulty.softmax.fused_weights_in_8_bits"},
+};
+
+class SeededTwin : public ::testing::TestWithParam<TwinDefect> {};
+
+TEST_P(SeededTwin, is_found_on_a_gpu) {
+  if (const auto why = load_cuda()) GTEST_SKIP() << *why;
+  const KernelVariant* variant = Registry<KernelVariant>::instance().find(GetParam().variant);
+  if (variant == nullptr) GTEST_SKIP() << "built without the kernels for Hopper";
+  std::vector<std::string> words{"run", "--variant", variant->name, "--property", variant->faulty_caught_by, "--seed", "7",
+                                 "--no-shrink", "--no-regression", "--max-work", "1048576", "--out", fresh_folder()};
+  const bool generated = GetParam().only_case.empty();
+  words.insert(words.end(), {generated ? "--cases" : "--case", generated ? "150" : GetParam().only_case});
+  const ProgramRun run = attest_program(words);
+  EXPECT_EQ(run.exit_code, static_cast<int>(ExitCode::kKernelWrong)) << run.output;
+}
+INSTANTIATE_TEST_SUITE_P(Each, SeededTwin, ::testing::ValuesIn(kTwins), [](const ::testing::TestParamInfo<TwinDefect>& info) {
+  return info.param.variant.substr(std::string("faulty.softmax.").size());
+});
+
+TEST(SeededTwins, are_all_listed_here) {
+  for (const KernelVariant* v : Registry<KernelVariant>::instance().all()) {
+    if (!v->name.starts_with("faulty.softmax.fused_")) continue;
+    const bool listed =
+        std::any_of(std::begin(kTwins), std::end(kTwins), [&](const TwinDefect& d) { return d.variant == v->name; });
+    EXPECT_TRUE(listed) << v->name;
+  }
+}
+
 TEST(SeededDefects, are_all_listed_here) {
   for (const KernelVariant* v : Registry<KernelVariant>::instance().all()) {
     if (!v->name.starts_with("faulty.") || v->device == Device::kCuda) continue;
