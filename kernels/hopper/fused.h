@@ -26,7 +26,6 @@ void clear_workspace(const AttentionParams& p, void* workspace);
 /// −1 where there is none; null when no backward will follow. It changes no bit of out and lse. Throws LaunchError.
 void forward(const AttentionParams& p, int32_t* dominant, void* workspace);
 
-/// Not to be trusted yet: laws that it breaks stand in README.md under "Open".
 /// dq, dk and dv, from p's out and lse and the `dominant` that forward() left with the same inputs. Throws LaunchError.
 void backward(const AttentionParams& p, const int32_t* dominant, void* workspace);
 
