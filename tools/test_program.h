@@ -18,7 +18,7 @@ inline int code(ExitCode c) { return static_cast<int>(c); }
 /// Runs `attest` with these arguments and waits.
 ProgramRun attest_program(const std::vector<std::string>& args);
 
-/// An empty folder of the running test's own.
+/// The name of a folder that isn't there yet, of the running test's own.
 std::string fresh_folder();
 
 }  // namespace attest

@@ -1,6 +1,7 @@
 #include "tools/test_program.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <boost/process/args.hpp>
 #include <boost/process/child.hpp>
@@ -12,6 +13,24 @@
 namespace attest {
 
 namespace bp = boost::process;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Not shared with the tests of another build, which may run at the same time.
+fs::path of_this_process() { return fs::path(testing::TempDir()) / ("attest-tests." + std::to_string(getpid())); }
+
+/// What failed tests wrote is kept.
+class Cleaner : public testing::Environment {
+  void SetUp() override { fs::create_directories(of_this_process()); }
+  void TearDown() override {
+    if (!testing::UnitTest::GetInstance()->Failed()) fs::remove_all(of_this_process());
+  }
+};
+[[maybe_unused]] testing::Environment* const cleaner = testing::AddGlobalTestEnvironment(new Cleaner);
+
+}  // namespace
 
 ProgramRun attest_program(const std::vector<std::string>& args) {
   bp::ipstream out;
@@ -28,9 +47,9 @@ std::string fresh_folder() {
   std::string name = std::string(testing::UnitTest::GetInstance()->current_test_info()->test_suite_name()) + "." +
                      testing::UnitTest::GetInstance()->current_test_info()->name();
   std::replace(name.begin(), name.end(), '/', '_');
-  const std::string folder = testing::TempDir() + "/attest." + name;
-  std::filesystem::remove_all(folder);
-  return folder;
+  const fs::path folder = of_this_process() / name;
+  fs::remove_all(folder);
+  return folder.string();
 }
 
 }  // namespace attest
