@@ -14,15 +14,15 @@ void attend(const fused::AttentionParams& p, int32_t* dominant, void* workspace)
   if (p.backward()) fused::backward(p, dominant, workspace);
 }
 
-Outputs run(const Inputs& in, Attend* attend) {
+Outputs run(const Inputs& in, Attend* launch) {
   const c10::DeviceGuard guard(in.q.device());
   const Outputs out = fixed_order::fresh_outputs(in, Device::kCuda);
   const fixed_order::AttentionParams p = fixed_order::params_on_device(in, out);
   const at::Tensor workspace = at::empty({fused::workspace_bytes(p)}, in.q.options().dtype(at::kByte));
   const at::Tensor dominant = in.backward() ? at::empty({p.num_rows()}, in.q.options().dtype(at::kInt)) : at::Tensor();
   int32_t* const keys = in.backward() ? dominant.data_ptr<int32_t>() : nullptr;
-  fused::clear_workspace(p, workspace.data_ptr());
-  attend(p, keys, workspace.data_ptr());
+  if (launch != attend || fused::needs_cleared_workspace(p)) fused::clear_workspace(p, workspace.data_ptr());
+  launch(p, keys, workspace.data_ptr());
   return out;
 }
 

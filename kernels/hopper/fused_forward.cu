@@ -21,7 +21,7 @@ using Shape = ForwardShape<kHeadDim>;
 template <int kHeadDim>
 using Shared = ForwardShared<kHeadDim>;
 
-template <class Element, int kHeadDim>
+template <class Element, int kHeadDim, bool kSplit>
 struct Consumer {
   using S = Shape<kHeadDim>;
   const ForwardArgs& a;
@@ -34,6 +34,7 @@ struct Consumer {
   Total total;
   Dominant dominant;
   Piece piece;
+  Span span;
   int tile = 0;  // tiles consumed so far, of all pieces
 
   __device__ __forceinline__ Consumer(const ForwardArgs& args, const Shared<kHeadDim>& sh, int id)
@@ -69,7 +70,7 @@ struct Consumer {
 
   __device__ __forceinline__ void soften_scores(int first_key) {
     const Problem& problem = a.problem;
-    const int row = piece.index * S::kRows;  // of the block's first
+    const int row = span.block * S::kRows;  // of the block's first
     if (first_key + kKeyTile - 1 > last_visible(problem, row + 64 * warpgroup)) {
       const int last[2] = {last_visible(problem, row + row_in_block()), last_visible(problem, row + row_in_block() + 8)};
       hide(s, last, first_key, 2 * lane_in_quad());
@@ -84,7 +85,7 @@ struct Consumer {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       total.m[h] = -INFINITY;
-      dominant.logit[h] = a.dominant == nullptr ? INFINITY : -INFINITY;
+      dominant.logit[h] = kSplit || a.dominant == nullptr ? INFINITY : -INFINITY;
       total.l[h] = 0.0F;
       dominant.key[h] = -1;
     }
@@ -93,7 +94,7 @@ struct Consumer {
   }
 
   /// The scores of tile n beside the values of tile n + 1, then the softmax of n.
-  __device__ __forceinline__ void step(int n, int tiles) {
+  __device__ __forceinline__ void step(int n) {
     const int stage = tile % S::kStages, before = (tile - 1) % S::kStages;
     shared.key_full(stage).wait(tile / S::kStages % 2);
     issue_scores(stage);
@@ -102,19 +103,25 @@ struct Consumer {
     hopper::wait<1>();
     hopper::pin(s);
     release(shared.key_empty(stage));
-    if (n == 0) release(shared.query_empty);
+    if (n == span.first) release(shared.query_empty);
     const bool new_segment = n % kSegmentTiles == kSegmentTiles - 1;
     float keep[2], add[2];
-    if (new_segment) {
+    float2 sums[2];
+    if (kSplit && new_segment && span.leaves_segments) {
+      sums_of_segment(sums);
+      run.clear();
+    } else if (new_segment) {
       combine(total, run, keep, add);
       run.clear();
       dominant.raise<0>(total.m[0] + hopper::log2_fast(total.l[0]));
       dominant.raise<1>(total.m[1] + hopper::log2_fast(total.l[1]));
     }
-    soften_scores(first_key_of(n, tiles));
+    soften_scores(first_key_of(n, span.end));
     hopper::wait<0>();
     hopper::pin(o);
-    if (new_segment)
+    if (kSplit && new_segment && span.leaves_segments)
+      leave((n + 1) / kSegmentTiles, sums), clear(o);
+    else if (new_segment)
       end_segment(keep, add);
     else
       rescale();
@@ -140,12 +147,36 @@ struct Consumer {
     clear(o);
   }
 
+  /// What is known of a segment, or of it and all nearer ones, for this thread's rows; sums: {m, l}.
+  __device__ __forceinline__ void leave(int segment, const float2 (&sums)[2]) const {
+    const int row = span.block * S::kRows + row_in_block(), lane = lane_in_quad();
+    const int64_t of_all = int64_t{piece.head} * a.problem.seqlen_q + row;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const bool exists = row + 8 * h < a.problem.seqlen_q;
+      hopper::store_if(exists && lane == 0, reinterpret_cast<float*>(a.partials.sums_at(of_all + 8 * h, segment)), sums[h].x,
+                       sums[h].y);
+      float* to = a.partials.at(of_all + 8 * h, segment) + 2 * lane;
+#pragma unroll
+      for (int b = 0; b < kHeadDim / 8; ++b)
+        hopper::store_if(exists && 8 * b < a.partials.pitch, to + 8 * b, o[4 * b + 2 * h], o[4 * b + 2 * h + 1]);
+    }
+  }
+  __device__ __forceinline__ void sums_of_segment(float2 (&sums)[2]) const {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) sums[h] = make_float2(run.m[h], quad_sum(run.l[h]));
+  }
+
   __device__ __forceinline__ void finish() {
     const int batch = piece.head / a.problem.heads, head = piece.head % a.problem.heads;
     float keep[2], add[2], factor[2];
     combine(total, run, keep, add);
     combine(o, my_total(), S::kConsumers, keep, add);
-    const int row = piece.index * S::kRows + row_in_block(), rows = a.problem.seqlen_q, lane = lane_in_quad();
+    if (kSplit) {
+      const float2 sums[2] = {make_float2(total.m[0], total.l[0]), make_float2(total.m[1], total.l[1])};
+      return leave(span.first / kSegmentTiles, sums);
+    }
+    const int row = span.block * S::kRows + row_in_block(), rows = a.problem.seqlen_q, lane = lane_in_quad();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const bool sees = total.l[h] > 0.0F;
@@ -162,24 +193,31 @@ struct Consumer {
 
   __device__ __forceinline__ void attend() {
     begin();
-    const int tiles = visible_tiles(a.problem, piece.index * S::kRows + S::kRows - 1, kKeyTile), first = tile % S::kStages;
+    span = span_of<kSplit>(a, piece, S::kRows);
+    const int first = tile % S::kStages;
     shared.key_full(first).wait(tile / S::kStages % 2);
     issue_scores(first);
     hopper::wait<0>();
     hopper::pin(s);
     release(shared.key_empty(first));
-    if (tiles == 1) release(shared.query_empty);
-    soften_scores(first_key_of(tiles - 1, tiles));
+    if (span.end == span.first + 1) release(shared.query_empty);
+    soften_scores(first_key_of(span.end - 1, span.end));
     round_to_operand<Element>(p, s);
     ++tile;
-    for (int n = tiles - 2; n >= 0; --n) step(n, tiles);
+    for (int n = span.end - 2; n >= span.first; --n) step(n);
     const int farthest = (tile - 1) % S::kStages;
     shared.value_full(farthest).wait((tile - 1) / S::kStages % 2);
     issue_values(farthest);
     hopper::wait<0>();
     hopper::pin(o);
     release(shared.value_empty(farthest));
-    finish();
+    if (kSplit && span.leaves_segments) {
+      float2 sums[2];
+      sums_of_segment(sums);
+      leave(span.first / kSegmentTiles, sums);
+    } else {
+      finish();
+    }
   }
 
   __device__ __forceinline__ void consume() {
@@ -193,7 +231,7 @@ struct Consumer {
   }
 };
 
-template <class Element, int kHeadDim>
+template <class Element, int kHeadDim, bool kSplit>
 __global__ void __launch_bounds__(Shape<kHeadDim>::kThreads, 1) forward_kernel(const __grid_constant__ ForwardArgs a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) char memory[];
@@ -202,30 +240,36 @@ __global__ void __launch_bounds__(Shape<kHeadDim>::kThreads, 1) forward_kernel(c
   const Shared<kHeadDim> shared(memory, barriers, &piece);
   if (threadIdx.x == 0) shared.init();
   __syncthreads();
+  if (kSplit) hopper::launch_dependents();
   if (__shfl_sync(~0U, threadIdx.x / 128, 0) == 0) {
     hopper::give_up_registers<Shape<kHeadDim>::kProducerRegisters>();
-    if (threadIdx.x == 0) produce_forward(a, shared);
+    if (threadIdx.x == 0) produce_forward<kSplit>(a, shared);
   } else {
     hopper::take_registers<Shape<kHeadDim>::kConsumerRegisters>();
-    Consumer<Element, kHeadDim>(a, shared, threadIdx.x - 128).consume();
+    Consumer<Element, kHeadDim, kSplit>(a, shared, threadIdx.x - 128).consume();
   }
 #endif
 }
 
-}  // namespace
-
-template <class Element, int kHeadDim>
-KernelInfo forward_info(Instance<Element, kHeadDim>) {
+template <class Element, int kHeadDim, bool kSplit>
+KernelInfo forward_info() {
   using S = Shape<kHeadDim>;
-  return {.function = reinterpret_cast<const void*>(forward_kernel<Element, kHeadDim>),
+  return {.function = reinterpret_cast<const void*>(forward_kernel<Element, kHeadDim, kSplit>),
           .name = "softmax fused forward",
           .threads = S::kThreads,
           .shared_bytes = S::kSharedBytes,
           .rows = S::kRows};
 }
 
+}  // namespace
+
 KernelInfo forward_kernel_of(ElementType type, int padded_head_dim) {
-  return choose(type, padded_head_dim, [](auto instance) { return forward_info(instance); });
+  return choose(type, padded_head_dim, []<class E, int kHeadDim>(Instance<E, kHeadDim>) { return forward_info<E, kHeadDim, false>(); });
 }
+#ifndef ATTEST_DEFECT  // faulty twins are never split
+KernelInfo split_kernel_of(ElementType type, int padded_head_dim) {
+  return choose(type, padded_head_dim, []<class E, int kHeadDim>(Instance<E, kHeadDim>) { return forward_info<E, kHeadDim, true>(); });
+}
+#endif
 
 }  // namespace attest::fused

@@ -64,7 +64,21 @@ __device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap& map, h
     hopper::load_box(to + half * kBoxRows * 128, map, full, 64 * half, row, head, batch);
 }
 
-template <int kHeadDim>
+/// A piece of work: a block of queries and the tiles [first, end) of keys, at least one. leaves_segments: nearer ones are elsewhere.
+struct Span {
+  int block, first, end;
+  bool leaves_segments;
+};
+template <bool kSplit>
+__device__ __forceinline__ Span span_of(const ForwardArgs& a, const Piece& piece, int rows) {
+  const int block = kSplit ? piece.index / a.ranges : piece.index;
+  const int end = visible_tiles(a.problem, block * rows + rows - 1, kKeyTile);
+  if (!kSplit) return {block, 0, end, false};
+  const int first = piece.index % a.ranges * a.range_tiles, end_of_range = first + a.range_tiles;
+  return {block, first, max(min(end, end_of_range), first + 1), end_of_range < end};
+}
+
+template <bool kSplit, int kHeadDim>
 __device__ __forceinline__ void produce_forward(const ForwardArgs& a, const ForwardShared<kHeadDim>& shared) {
   using S = ForwardShape<kHeadDim>;
   int tile = 0, pieces = 0;
@@ -72,18 +86,18 @@ __device__ __forceinline__ void produce_forward(const ForwardArgs& a, const Forw
     int next = 0;
     const Piece piece = piece_of(a.work, number);
     const int batch = piece.head / a.problem.heads, head = piece.head % a.problem.heads, kv_head = head / a.problem.group;
-    const int tiles = visible_tiles(a.problem, piece.index * S::kRows + S::kRows - 1, kKeyTile);
-    for (int n = tiles - 1; n >= 0; --n, ++tile) {
-      if (n == min(tiles - 1, 1)) next = take_next(a.work);  // late: whoever is free takes it; early: nobody waits for it
-      const int stage = tile % S::kStages, key = first_key_of(n, tiles);
+    const Span span = span_of<kSplit>(a, piece, S::kRows);
+    for (int n = span.end - 1; n >= span.first; --n, ++tile) {
+      if (n == min(span.end - 1, span.first + 1)) next = take_next(a.work);  // late: whoever is free takes it; early: nobody waits for it
+      const int stage = tile % S::kStages, key = first_key_of(n, span.end);
       const uint32_t freed = tile / S::kStages % 2 ^ 1;
       shared.key_empty(stage).wait(freed);
       load_tile<kHeadDim, kKeyTile>(shared.keys + stage * S::kTileBytes, a.k, shared.key_full(stage), key, kv_head,
                                     batch);
-      if (n == tiles - 1) {
+      if (n == span.end - 1) {
         shared.query_empty.wait(pieces % 2 ^ 1);
         *shared.piece = number;
-        load_tile<kHeadDim, S::kRows>(shared.query, a.q, shared.query_full, piece.index * S::kRows, head, batch);
+        load_tile<kHeadDim, S::kRows>(shared.query, a.q, shared.query_full, span.block * S::kRows, head, batch);
       }
       shared.value_empty(stage).wait(freed);
       load_tile<kHeadDim, kKeyTile>(shared.values + stage * S::kTileBytes, a.v, shared.value_full(stage), key, kv_head,

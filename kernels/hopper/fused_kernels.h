@@ -6,6 +6,18 @@
 
 namespace attest::fused {
 
+/// The forward split over keys: what is left for fused_combine.cu. Of row r = (b · heads + h) · seqlen_q + i and segment s: fp32
+/// o[r][s][pitch] and {m, l} in sums[r][s]; see fused_forward.cu. Those of a row's nearest segments are in the farthest one of
+/// them; segments without a key that the row may see by causality may be missing.
+struct Partials {
+  float* o;
+  float2* sums;
+  int segments, pitch;  // pitch: head_dim, rounded up to a multiple of 8
+
+  __device__ __forceinline__ float* at(int64_t row, int segment) const { return o + (row * segments + segment) * pitch; }
+  __device__ __forceinline__ float2* sums_at(int64_t row, int segment) const { return sums + row * segments + segment; }
+};
+
 struct ForwardArgs {
   CUtensorMap q, k, v;
   Problem problem;
@@ -14,6 +26,10 @@ struct ForwardArgs {
   float* lse;
   RowStrides lse_strides;
   int32_t* dominant;  // [batch, heads, seqlen_q]; may be null
+  // Of the split kernel, whose pieces are (block of queries, range of segments), the range varying fastest; it leaves partials
+  // instead of out, lse and dominant.
+  int ranges, range_tiles;
+  Partials partials;
 };
 
 struct KernelInfo {
@@ -24,6 +40,7 @@ struct KernelInfo {
 };
 
 KernelInfo forward_kernel_of(ElementType type, int padded_head_dim);
+KernelInfo split_kernel_of(ElementType type, int padded_head_dim);
 
 /// An element type and a padded head dim: what a kernel is made for.
 template <class Element, int kHeadDim>

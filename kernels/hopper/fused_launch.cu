@@ -1,7 +1,8 @@
 // The host side of softmax.cuda.fused: what is supported, the workspace, the order of work, the launches.
 #include "kernels/hopper/fused_backward.h"
+#include "kernels/hopper/fused_decode.h"
 #include "kernels/hopper/fused_operands.h"
-#include "kernels/hopper/host_launch.h"
+#include "kernels/hopper/fused_plan.h"
 
 namespace attest::fused {
 namespace {
@@ -23,16 +24,28 @@ Problem problem_of(const AttentionParams& p, const Operands& operands) {
           .keep_words = operands.keep_words};
 }
 
-/// The workspace: counters, values per query for the backward, copies of operands.
+ForwardPlan plan_of(const AttentionParams& p) { return forward_plan(p, split_kernel_of(p.type, padded_head_dim(p)).rows); }
+
+/// The workspace: counters, what segments leave, values per query for the backward, copies of operands.
 struct Workspace {
   Arena arena;
   unsigned* counters;  // of the forward, of dq, of dk and dv
+  ForwardPlan plan;
+  Partials partials{};
   RowValues rows{};
   Operands operands;
 
-  Workspace(const AttentionParams& p, void* memory) : arena(memory), counters(arena.take<unsigned>(kCounters)) {
+  Workspace(const AttentionParams& p, void* memory)
+      : arena(memory), counters(arena.take<unsigned>(kCounters)), plan(plan_of(p)) {
+    if (plan.path != ForwardPlan::Path::kWhole) take_partials(p);
     if (p.backward()) take_rows(p);
     operands = prepare_operands(p, arena);
+  }
+  void take_partials(const AttentionParams& p) {
+    partials.segments = plan.segments;
+    partials.pitch = static_cast<int>((p.head_dim + 7) / 8 * 8);
+    partials.o = arena.take<float>(p.num_rows() * plan.segments * partials.pitch);
+    partials.sums = arena.take<float2>(p.num_rows() * plan.segments);
   }
   void take_rows(const AttentionParams& p) {
     rows.padded_rows = static_cast<int>((p.seqlen_q + 127) / 128 * 128);
@@ -58,6 +71,71 @@ BackwardArgs backward_args(const AttentionParams& p, const Workspace& w) {
   a.dq_scale = p.softmax_scale;
   a.dk_scale = std::abs(p.softmax_scale);
   return a;
+}
+
+ForwardArgs forward_args(const AttentionParams& p, const Workspace& w, int block_rows, int ranges = 1) {
+  const Operands& x = w.operands;
+  ForwardArgs a{};
+  a.q = tensor_map(p, {x.q, p.num_heads_q, p.seqlen_q, p.head_dim}, block_rows);
+  a.k = tensor_map(p, {x.k, p.num_heads_kv, p.seqlen_kv, p.head_dim}, kKeyTile);
+  a.v = tensor_map(p, {x.v, p.num_heads_kv, p.seqlen_kv, p.head_dim}, kKeyTile);
+  a.problem = problem_of(p, x);
+  a.work = work_of(p, padded_head_dim(p), p.num_heads_q, p.group(), p.seqlen_q, block_rows, true, w.counters, ranges);
+  return a;
+}
+
+void launch_whole(const KernelInfo& kernel, const AttentionParams& p, const Workspace& w, int32_t* dominant) {
+  ForwardArgs a = forward_args(p, w, kernel.rows);
+  a.out = rows_of(p.out);
+  a.lse = p.lse.data;
+  a.lse_strides = strides_of(p.lse.batch, p.lse.head, p.lse.row);
+  a.dominant = dominant;
+  launch(kernel, p, a);
+}
+
+void launch_split(const KernelInfo& kernel, const AttentionParams& p, const Workspace& w) {
+  const int ranges = (w.plan.segments + w.plan.range_segments - 1) / w.plan.range_segments;
+  ForwardArgs a = forward_args(p, w, kernel.rows, ranges);
+  a.ranges = ranges;
+  a.range_tiles = w.plan.range_segments * kSegmentTiles;
+  a.partials = w.partials;
+  launch(kernel, p, a);
+}
+
+void launch_decode(const KernelInfo& kernel, const AttentionParams& p, const Workspace& w) {
+  constexpr auto kPieces = CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
+  const Operands& x = w.operands;
+  DecodeArgs a{};
+  a.k = tensor_map(p, {x.k, p.num_heads_kv, p.seqlen_kv, p.head_dim}, kKeyTile, kPieces);
+  a.v = tensor_map(p, {x.v, p.num_heads_kv, p.seqlen_kv, p.head_dim}, kKeyTile, kPieces);
+  a.q = static_cast<const uint16_t*>(x.q.data);
+  a.q_strides = strides_of(x.q.batch, x.q.head, x.q.row);
+  a.problem = problem_of(p, x);
+  a.partials = w.partials;
+  a.row_tiles = static_cast<int>((p.seqlen_q * p.group() + kernel.rows - 1) / kernel.rows);
+  a.count = static_cast<int>(p.batch * p.num_heads_kv * a.row_tiles * w.plan.segments);
+  launch(kernel, p, a, a.count);
+}
+
+/// `block_rows`: queries that were worked together.
+CombineArgs combine_args(const AttentionParams& p, const Workspace& w, int block_rows) {
+  return {.problem = problem_of(p, w.operands),
+          .partials = w.partials,
+          .block_rows = block_rows,
+          .range_tiles = w.plan.range_segments * kSegmentTiles,
+          .out = rows_of(p.out),
+          .lse = p.lse.data,
+          .lse_strides = strides_of(p.lse.batch, p.lse.head, p.lse.row)};
+}
+
+void launch_forward(const AttentionParams& p, const Workspace& w, int32_t* dominant) {
+  const int dim = padded_head_dim(p);
+  if (w.plan.path == ForwardPlan::Path::kWhole || dominant != nullptr)
+    return launch_whole(forward_kernel_of(p.type, dim), p, w, dominant);
+  const bool decode = w.plan.path == ForwardPlan::Path::kDecode;
+  const KernelInfo kernel = decode ? decode_kernel_of(p.type, dim) : split_kernel_of(p.type, dim);
+  decode ? launch_decode(kernel, p, w) : launch_split(kernel, p, w);
+  launch_combine(p, combine_args(p, w, decode ? 1 : kernel.rows));
 }
 
 void launch_dq(const KernelInfo& kernel, const AttentionParams& p, const Workspace& w, BackwardArgs a) {
@@ -99,28 +177,22 @@ std::optional<std::string> unsupported_reason(const AttentionParams& p) {
 
 int64_t workspace_bytes(const AttentionParams& p) { return Workspace(p, nullptr).arena.used(); }
 
+bool needs_cleared_workspace(const AttentionParams& p) { return plan_of(p).path != ForwardPlan::Path::kDecode; }
+
 void clear_workspace(const AttentionParams& p, void* workspace) {
   const CudaDevice device(p.device);
   check_cuda(cudaMemsetAsync(workspace, 0, kCounters * sizeof(unsigned), static_cast<cudaStream_t>(p.stream)), "cudaMemsetAsync");
 }
 
-void forward(const AttentionParams& p, int32_t* dominant, void* memory) { forward(p, dominant, memory, Kernels{}); }
+void forward(const AttentionParams& p, int32_t* dominant, void* memory) {
+  check(p);
+  const CudaDevice device(p.device);
+  launch_forward(p, Workspace(p, memory), dominant);
+}
 void forward(const AttentionParams& p, int32_t* dominant, void* memory, const Kernels& kernels) {
   check(p);
   const CudaDevice device(p.device);
-  const Workspace workspace(p, memory);
-  const Operands& x = workspace.operands;
-  const KernelInfo kernel = kernels.forward(p.type, padded_head_dim(p));
-  launch(kernel, p,
-         ForwardArgs{.q = tensor_map(p, {x.q, p.num_heads_q, p.seqlen_q, p.head_dim}, kernel.rows),
-                     .k = tensor_map(p, {x.k, p.num_heads_kv, p.seqlen_kv, p.head_dim}, kKeyTile),
-                     .v = tensor_map(p, {x.v, p.num_heads_kv, p.seqlen_kv, p.head_dim}, kKeyTile),
-                     .problem = problem_of(p, x),
-                     .work = work_of(p, padded_head_dim(p), p.num_heads_q, p.group(), p.seqlen_q, kernel.rows, true, workspace.counters),
-                     .out = rows_of(p.out),
-                     .lse = p.lse.data,
-                     .lse_strides = strides_of(p.lse.batch, p.lse.head, p.lse.row),
-                     .dominant = dominant});
+  launch_whole(kernels.forward(p.type, padded_head_dim(p)), p, Workspace(p, memory), dominant);
 }
 
 void backward(const AttentionParams& p, const int32_t* dominant, void* memory) { backward(p, dominant, memory, Kernels{}); }

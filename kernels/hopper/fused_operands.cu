@@ -150,7 +150,7 @@ struct Boxes {
 };
 
 template <int kRank>
-CUtensorMap encode(const AttentionParams& p, const View<const void>& x, const Boxes<kRank>& b) {
+CUtensorMap encode(const AttentionParams& p, const View<const void>& x, const Boxes<kRank>& b, CUtensorMapL2promotion pieces) {
   const bool half = p.type == ElementType::kFloat16;
   cuuint64_t strides[kRank - 1];
   cuuint32_t steps[kRank];
@@ -160,7 +160,7 @@ CUtensorMap encode(const AttentionParams& p, const View<const void>& x, const Bo
   const CUresult result =
       encode_function()(&map, half ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kRank,
                         const_cast<void*>(x.data), b.sizes, strides, b.box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                        CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                        CU_TENSOR_MAP_SWIZZLE_128B, pieces, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) throw LaunchError("cuTensorMapEncodeTiled: error " + std::to_string(static_cast<int>(result)));
   return map;
 }
@@ -169,12 +169,13 @@ cuuint64_t size_of(int64_t n) { return static_cast<cuuint64_t>(n); }
 
 }  // namespace
 
-CUtensorMap tensor_map(const AttentionParams& p, const Matrix& x, int box_rows) {
+CUtensorMap tensor_map(const AttentionParams& p, const Matrix& x, int box_rows, CUtensorMapL2promotion pieces) {
   const View<const void>& d = x.data;
   return encode<4>(p, d,
                    {{size_of(x.head_dim), size_of(x.rows), size_of(x.heads), size_of(p.batch)},
                     {size_of(d.row), size_of(d.head), size_of(d.batch)},
-                    {64, static_cast<cuuint32_t>(box_rows), 1, 1}});
+                    {64, static_cast<cuuint32_t>(box_rows), 1, 1}},
+                   pieces);
 }
 
 CUtensorMap interleaved_map(const AttentionParams& p, const Matrix& x, int run) {
@@ -182,7 +183,8 @@ CUtensorMap interleaved_map(const AttentionParams& p, const Matrix& x, int run) 
   return encode<5>(p, d,
                    {{size_of(x.head_dim), size_of((x.rows + run - 1) / run), size_of(run), size_of(x.heads), size_of(p.batch)},
                     {size_of(run * d.row), size_of(d.row), size_of(d.head), size_of(d.batch)},
-                    {64, 8, static_cast<cuuint32_t>(run), 1, 1}});
+                    {64, 8, static_cast<cuuint32_t>(run), 1, 1}},
+                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
 }
 
 }  // namespace attest::fused

@@ -41,8 +41,10 @@ struct Matrix {
   View<const void> data;
   int64_t heads, rows, head_dim;
 };
-/// The copy engine's view of an operand for boxes of `box_rows` × 64.
-CUtensorMap tensor_map(const AttentionParams& p, const Matrix& x, int box_rows);
+/// The copy engine's view of an operand for boxes of `box_rows` × 64. What is read once streams from memory 5 % faster in pieces of
+/// 128 bytes.
+CUtensorMap tensor_map(const AttentionParams& p, const Matrix& x, int box_rows,
+                       CUtensorMapL2promotion pieces = CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
 /// For boxes of 8·run rows × 64, at multiples of 8·run, whose rows come in another order: row run·r + b as number 8b + r, so that
 /// a thread's accumulators of a product with them belong to 2·run consecutive rows. x.rows counts up to the next multiple of `run`.
 CUtensorMap interleaved_map(const AttentionParams& p, const Matrix& x, int run);

@@ -31,32 +31,39 @@ struct Dominant {
   }
 };
 
+/// Of a group of 32 keys, 16 entries of a thread, 8 of row h: the largest, not yet over the quad.
+template <int h>
+__device__ __forceinline__ float group_max(const float* s) {
+  float largest = fmaxf(s[2 * h], s[2 * h + 1]);
+#pragma unroll
+  for (int b = 1; b < 4; ++b) largest = fmaxf(largest, fmaxf(s[4 * b + 2 * h], s[4 * b + 2 * h + 1]));
+  return largest;
+}
 template <int h>
 __device__ __forceinline__ float row_max(const float (&s)[64]) {
-  float group[4];
-#pragma unroll
-  for (int u = 0; u < 4; ++u) {
-    group[u] = fmaxf(s[16 * u + 2 * h], s[16 * u + 2 * h + 1]);
-#pragma unroll
-    for (int b = 1; b < 4; ++b) group[u] = fmaxf(group[u], fmaxf(s[16 * u + 4 * b + 2 * h], s[16 * u + 4 * b + 2 * h + 1]));
-  }
-  return quad_max(fmaxf(fmaxf(group[0], group[1]), fmaxf(group[2], group[3])));
+  return quad_max(fmaxf(fmaxf(group_max<h>(s), group_max<h>(s + 16)), fmaxf(group_max<h>(s + 32), group_max<h>(s + 48))));
 }
 
-/// s := 2^(c·s − m); returns the lane's sum: groups of 32 keys in order, (0 + 1) + (2 + 3).
+/// s := 2^(c·s − m) for a group's entries of row h; returns their sum, in order.
+template <int h>
+__device__ __forceinline__ float group_exponentials(float* s, float c, float minus_m) {
+  float sum;
+#pragma unroll
+  for (int b = 0; b < 4; ++b)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      float& z = s[4 * b + 2 * h + e];
+      z = hopper::exp2_fast(fmaf(z, c, minus_m));
+      sum = b + e == 0 ? z : sum + z;
+    }
+  return sum;
+}
+/// The same for a tile: groups in order, (0 + 1) + (2 + 3).
 template <int h>
 __device__ __forceinline__ float exponentials(float (&s)[64], float c, float minus_m) {
   float group[4];
 #pragma unroll
-  for (int u = 0; u < 4; ++u)
-#pragma unroll
-    for (int b = 0; b < 4; ++b)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        float& z = s[16 * u + 4 * b + 2 * h + e];
-        z = hopper::exp2_fast(fmaf(z, c, minus_m));
-        group[u] = b + e == 0 ? z : group[u] + z;
-      }
+  for (int u = 0; u < 4; ++u) group[u] = group_exponentials<h>(s + 16 * u, c, minus_m);
   return (group[0] + group[1]) + (group[2] + group[3]);
 }
 
@@ -72,16 +79,21 @@ __device__ __forceinline__ int find_column(const float (&p)[64], float value) {
   return min(column, __shfl_xor_sync(~0U, column, 2));
 }
 
+/// Takes the largest logit of a tile (log2 units) into the reference of row h; returns −m, or 0 before any visible key.
+__device__ __forceinline__ float raise_reference(Running& run, int h, float largest) {
+  bool up = largest > run.m[h] + kLag;
+  if constexpr (kDefect == Defect::kNeighboursReference) up = __any_sync(~0U, up) && largest > run.m[h];
+  run.rescale[h] = up ? hopper::exp2_fast(run.m[h] - largest) : 1.0F;
+  run.m[h] = up ? largest : run.m[h];
+  return run.m[h] == -INFINITY && kDefect != Defect::kEmptyTileUnguarded ? 0.0F : -run.m[h];
+}
+
 /// One tile's step for row h: logits become weights. Returns whether the tile's largest may have more than half of the weight.
 template <int h>
 __device__ __forceinline__ bool soften(float (&s)[64], float c, Running& run, float bar, float& largest, float& weight) {
   const float raw = row_max<h>(s);
   largest = raw * c;
-  bool up = largest > run.m[h] + kLag;
-  if constexpr (kDefect == Defect::kNeighboursReference) up = __any_sync(~0U, up) && largest > run.m[h];
-  run.rescale[h] = up ? hopper::exp2_fast(run.m[h] - largest) : 1.0F;
-  run.m[h] = up ? largest : run.m[h];
-  const float minus_m = run.m[h] == -INFINITY && kDefect != Defect::kEmptyTileUnguarded ? 0.0F : -run.m[h];
+  const float minus_m = raise_reference(run, h, largest);
   run.l[h] = fmaf(run.l[h], run.rescale[h], exponentials<h>(s, c, minus_m));
   weight = hopper::exp2_fast(fmaf(raw, c, minus_m));
   return largest > bar && 2.0F * weight > run.l[h];

@@ -73,6 +73,16 @@ __device__ __forceinline__ void store_matrices(uint32_t row, const uint32_t* r) 
 }
 /// Makes this thread's stores to shared memory visible to matrix products and bulk copies that are issued after a barrier.
 __device__ __forceinline__ void publish_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// 16 bytes of global memory to shared memory, both so aligned; of these only the first `bytes` are read, the rest is 0.
+__device__ __forceinline__ void copy_16(uint32_t to, const void* from, int bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+/// This thread arrives when its copies so far have landed.
+__device__ __forceinline__ void arrive_after_copies(Barrier barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier.address) : "memory");
+}
+/// Waits for all copy_16 of this thread.
+__device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 /// Named barriers 1 … 15 of a block: `threads` counts those that sync and those that only arrive.
 __device__ __forceinline__ void named_sync(int id, int threads) {
@@ -90,6 +100,18 @@ template <int kRegisters>
 __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
+
+/// *to = {x, y}, without a branch, around which the compiler would serialise matrix products in flight.
+__device__ __forceinline__ void store_if(bool wanted, float* to, float x, float y) {
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %0, 0; @p st.global.v2.f32 [%1], {%2, %3};}" ::"r"(static_cast<int>(wanted)), "l"(to),
+               "f"(x), "f"(y)
+               : "memory");
+}
+
+/// Programmatic dependent launch: lets the next kernel of the stream start beside this one, and there waits until this one has
+/// ended and all that it wrote can be read. Both do nothing where kernels were launched one after the other.
+__device__ __forceinline__ void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_kernel_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 /// 2^x and log2 x by the special-function unit; subnormals count as 0. ex2 within 2 ulp, exact at 0 and −∞.
 __device__ __forceinline__ float exp2_fast(float x) {

@@ -11,7 +11,7 @@ namespace attest::fused {
 
 /// Keys and values of the heads that are worked at once: well within the L2 (50 or 60 MB).
 constexpr int64_t kSectionBytes = int64_t{12} << 20;
-constexpr double kBlocks = 132.0;  // of a grid on an H100 or H200; only the order of work depends on it
+constexpr int kBlocks = 132;  // of a grid on an H100 or H200; who works when depends on it, nothing else
 
 /// So many that their work, late² · heads / 2, equals the largest unevenness before them: a block each one piece behind.
 inline int late_pieces(int64_t heads, int64_t pieces) {
@@ -19,11 +19,12 @@ inline int late_pieces(int64_t heads, int64_t pieces) {
   return static_cast<int>(std::min<double>(late, pieces / 2));
 }
 
-/// `heads` a batch element, of which `sharing` read the same keys; `padded`: the head dim as the kernels have it.
+/// `heads` a batch element, of which `sharing` read the same keys; `padded`: the head dim as the kernels have it; `ranges` of keys that
+/// a block of rows is cut into.
 inline WorkList work_of(const AttentionParams& p, int padded, int64_t heads, int64_t sharing, int64_t rows, int rows_a_piece,
-                        bool longest_is_last, unsigned* next) {
+                        bool longest_is_last, unsigned* next, int ranges = 1) {
   const int64_t bytes = p.seqlen_kv * padded * 4, together = std::max<int64_t>(1, kSectionBytes / bytes) * sharing;
-  const int64_t all = p.batch * heads, pieces = (rows + rows_a_piece - 1) / rows_a_piece;
+  const int64_t all = p.batch * heads, pieces = (rows + rows_a_piece - 1) / rows_a_piece * ranges;
   return {.heads = static_cast<int>(all),
           .section_heads = static_cast<int>(std::min(all, together)),
           .pieces = static_cast<int>(pieces),
@@ -39,17 +40,22 @@ inline int attribute(cudaDeviceAttr what, int device) {
   return value;
 }
 
-/// One block an SM at most, which takes pieces of args.work.
+/// One block an SM at most, which take `count` pieces of work.
 template <class Args>
-void launch(const KernelInfo& kernel, const AttentionParams& p, const Args& args) {
-  if (args.work.count == 0) return;
-  const int blocks = std::min(args.work.count, attribute(cudaDevAttrMultiProcessorCount, p.device));
+void launch(const KernelInfo& kernel, const AttentionParams& p, const Args& args, int count) {
+  if (count == 0) return;
+  const int blocks = std::min(count, attribute(cudaDevAttrMultiProcessorCount, p.device));
   check_cuda(cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.shared_bytes),
              kernel.name);
   void* arguments[] = {const_cast<Args*>(&args)};
   check_cuda(cudaLaunchKernel(kernel.function, dim3(blocks), dim3(kernel.threads), arguments, kernel.shared_bytes,
                               static_cast<cudaStream_t>(p.stream)),
              kernel.name);
+}
+
+template <class Args>
+void launch(const KernelInfo& kernel, const AttentionParams& p, const Args& args) {
+  launch(kernel, p, args, args.work.count);
 }
 
 inline RowStrides strides_of(int64_t batch, int64_t head, int64_t row) { return {batch, head, row}; }
