@@ -118,7 +118,7 @@ Inputs as_operator(Op op, const Inputs& inputs) {
   Inputs other = inputs;
   other.problem.op = op;
   other.problem.attend_current = false;
-  other.dlse = {};
+  other.dlse = at::Tensor();
   return other;
 }
 
