@@ -8,7 +8,7 @@
 //   lane x of four owns its keys 8x … 8x + 7, descending: w_j = β_j·own, own = own·(1−β)_j, from own = 1;
 //   nearer_x = the product of own over lanes y > x: own_3; own_2·own_3; own_1·(own_2·own_3); all = (own_0·own_1)·(own_2·own_3);
 //   A_j = w_j·((stick·nearer)·t), t = 1 or, in fp16, 2^15; stick = stick·all;
-//   o = o + Σ round(A_j) v_j: two k16 products, whose k-th key 2x + e + 8i is 8x + 4e + b, first of b = 0 (i = 0) and 1, then 2 and 3.
+//   o = o + Σ round(A_j) v_j: two k16 products, whose k-th key 2x + e + 8i is 8x + 4e + b, first of b = i, then of b = 2 + i.
 // Segments meet by O = fma(P, o, O), P = P·stick, from P = 1, O = 0. out = (O + 0)/t, rem = P·stick. Hidden keys have s = −∞, so
 // β = 0, 1−β = 1. A block stops early where P or stick is 0 in all of its rows: what would follow is then exactly neutral.
 #include "kernels/hopper/fused_store.cuh"
@@ -43,7 +43,6 @@ struct Consumer {
   const uint64_t query, keys, values;
   float o[kHeadDim / 2], s[64];
   uint32_t p[32];
-  SubTiles sub;
   float stick[2], nearer[2];  // of the segment; of the segments before it (P)
   bool has_total;
   Piece piece;
@@ -61,6 +60,12 @@ struct Consumer {
     return piece.index * S::kRows + 64 * warpgroup + fused::row_in_warpgroup();
   }
   __device__ __forceinline__ float4* my_total() const { return shared.totals + (fused::thread_in_block() - 128); }
+
+  // Warpgroups take turns in issuing products, so that one's shares are found beside another's products.
+  __device__ __forceinline__ void take_turn() const { hopper::named_sync(2 + warpgroup, 256); }
+  __device__ __forceinline__ void pass_turn() const {
+    hopper::named_arrive(2 + (warpgroup + 1 == S::kWarpgroups ? 0 : warpgroup + 1), 256);
+  }
 
   __device__ __forceinline__ void issue_scores(int stage) {
     hopper::pin(s);
@@ -84,13 +89,12 @@ struct Consumer {
     hopper::commit();
   }
 
-  __device__ __forceinline__ void save_stick(int n) {
+  /// Of tile n: its sticks before the nearest key (of the segment) and before the farther half.
+  __device__ __forceinline__ void save_sticks(int n, const float (&near)[2], const float (&middle)[2]) {
     const int lane = fused::lane_in_quad(), first = row();
     if (a.saved.stick == nullptr || first >= a.saved.padded_rows) return;
-    const float near0 = nearer[0] * sub.before[0][3], near1 = nearer[1] * sub.before[1][3];
-    const float middle0 = nearer[0] * sub.before[0][1], middle1 = nearer[1] * sub.before[1][1];
-    const float mine = lane & 1 ? (lane & 2 ? near1 : middle1) : (lane & 2 ? near0 : middle0);
-    a.saved.stick[a.saved.at(piece.head, 2 * n + lane / 2, first + lane % 2 * 8)] = mine;
+    const float of_row0 = nearer[0] * (lane & 2 ? near[0] : middle[0]), of_row1 = nearer[1] * (lane & 2 ? near[1] : middle[1]);
+    a.saved.stick[a.saved.at(piece.head, 2 * n + lane / 2, first + lane % 2 * 8)] = lane & 1 ? of_row1 : of_row0;
   }
 
   /// s: the scores of tile n, then its weights.
@@ -103,8 +107,10 @@ struct Consumer {
     }
     if (problem.keep)
       hide_padded<4>(s, problem.keep + int64_t{piece.head / problem.heads} * problem.keep_words + first_key / 32, lane);
-    break_tile(s, problem.logit_scale, stick, sub);
-    save_stick(n);
+    const float near[2] = {stick[0], stick[1]};
+    float middle[2];
+    break_tile<Element>(s, problem.logit_scale, stick, middle);
+    save_sticks(n, near, middle);
   }
 
   __device__ __forceinline__ void begin() {
@@ -121,9 +127,11 @@ struct Consumer {
   __device__ __forceinline__ void step(int n) {
     const int stage = tile % S::kStages, before = (tile - 1) % S::kStages;
     shared.key_full(stage).wait(tile / S::kStages % 2);
-    issue_scores(stage);
     shared.value_full(before).wait((tile - 1) / S::kStages % 2);
+    take_turn();
+    issue_scores(stage);
     issue_values(before);
+    pass_turn();
     hopper::wait<1>();
     hopper::pin(s);
     fused::release(shared.key_empty(stage));
@@ -139,7 +147,7 @@ struct Consumer {
     hopper::pin(o);
     if (new_segment) end_segment(weight);
     fused::release(shared.value_empty(before));
-    round_weights<Element>(p, s, sub);
+    fused::round_to_operand<Element>(p, s);
     ++tile;
   }
 
@@ -210,13 +218,15 @@ struct Consumer {
     begin();
     const int tiles = visible_tiles(a.problem, piece.index * S::kRows + S::kRows - 1, kKeyTile), first = tile % S::kStages;
     shared.key_full(first).wait(tile / S::kStages % 2);
+    take_turn();
     issue_scores(first);
+    pass_turn();
     hopper::wait<0>();
     hopper::pin(s);
     fused::release(shared.key_empty(first));
     if (tiles == 1) fused::release(shared.query_empty);
     break_scores(tiles - 1);
-    round_weights<Element>(p, s, sub);
+    fused::round_to_operand<Element>(p, s);
     ++tile;
     const int rest = walk(tiles - 2, pieces), farthest = (tile - 1) % S::kStages;
     shared.value_full(farthest).wait((tile - 1) / S::kStages % 2);
@@ -232,6 +242,7 @@ struct Consumer {
   }
 
   __device__ __forceinline__ void consume() {
+    if (warpgroup == S::kWarpgroups - 1) pass_turn();
     for (int pieces = 0;; ++pieces) {
       shared.query_full.wait(pieces % 2);
       const int number = __shfl_sync(~0U, threadIdx.x % 32 == 0 ? shared.notes->piece : 0, 0);
@@ -239,6 +250,7 @@ struct Consumer {
       piece = fused::piece_of(a.work, number);
       attend(pieces);
     }
+    if (warpgroup == 0) take_turn();
   }
 };
 

@@ -1,5 +1,5 @@
 // Sticks in the accumulators of a tile of scores. Keys lie in them so that a thread owns runs of consecutive ones: in a sub-tile of
-// 16·kRun… keys, accumulator 4b + 2h + e of lane x of a quad is row h and key 2·kRun·x + kRun·e + b (fused_operands.h, interleaved_map).
+// 8·kRun keys, accumulator 4b + 2h + e of lane x of a quad is row h and key 2·kRun·x + kRun·e + b (interleaved_map).
 #pragma once
 
 #include "kernels/hopper/stick_kernels.h"
@@ -60,17 +60,15 @@ __device__ __forceinline__ QuadProduct quad_product(float x, int lane) {
   return {pair * other_pair, (lane & 1 ? 1.0F : other) * (lane < 2 ? other_pair : 1.0F)};
 }
 
-/// Scores of 128 keys → weights within the segment: A = s · factor[h][u], u the sub-tile of 32 keys. stick[h]: of row h, from
-/// before the tile to after it; before[h][u]: before sub-tile u.
-struct SubTiles {
-  float factor[2][4], before[2][4];
-};
-__device__ __forceinline__ void break_tile(float (&s)[64], float scale, float (&stick)[2], SubTiles& t) {
+/// Scores of 128 keys → weights A within the segment, times kWeightScale. stick[h]: of row h, from before the tile to after it;
+/// middle[h]: before the farther 64 keys. Sub-tile after sub-tile of 32 keys, so that one's products run beside another's shares.
+template <class Element>
+__device__ __forceinline__ void break_tile(float (&s)[64], float scale, float (&stick)[2], float (&middle)[2]) {
   const int lane = fused::lane_in_quad();
 #pragma unroll
-  for (int h = 0; h < 2; ++h)
+  for (int u = 3; u >= 0; --u)
 #pragma unroll
-    for (int u = 3; u >= 0; --u) {
+    for (int h = 0; h < 2; ++h) {
       float own = 1.0F;
 #pragma unroll
       for (int e = 1; e >= 0; --e)
@@ -81,28 +79,12 @@ __device__ __forceinline__ void break_tile(float (&s)[64], float scale, float (&
           x = share.beta * own;
           own *= share.rest;
         }
-      t.factor[h][u] = own;
-    }
-#pragma unroll
-  for (int h = 0; h < 2; ++h)
-#pragma unroll
-    for (int u = 3; u >= 0; --u) {
-      const QuadProduct quad = quad_product(t.factor[h][u], lane);
-      t.before[h][u] = stick[h];
-      t.factor[h][u] = stick[h] * quad.nearer;
+      const QuadProduct quad = quad_product(own, lane);
+      const float factor = stick[h] * quad.nearer * kWeightScale<Element>;
+      if (u == 1) middle[h] = stick[h];
       stick[h] *= quad.all;
-    }
-}
-
-/// The weights, times kWeightScale, as the A operand of a product with the tile's values.
-template <class Element>
-__device__ __forceinline__ void round_weights(uint32_t (&p)[32], const float (&s)[64], const SubTiles& t) {
 #pragma unroll
-  for (int b = 0; b < 16; ++b)
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const float factor = t.factor[h][b / 4] * kWeightScale<Element>;
-      p[2 * b + h] = hopper::pack<Element>(s[4 * b + 2 * h] * factor, s[4 * b + 2 * h + 1] * factor);
+      for (int i = 0; i < 8; ++i) s[16 * u + i / 2 * 4 + 2 * h + i % 2] *= factor;
     }
 }
 
