@@ -25,6 +25,7 @@ struct Calls {
   void (*attend)(const AttentionParams&, void* saved, void* workspace);
   std::string variant() const { return std::string(fixed_order::variant_prefix(op)) + ".cuda.fused"; }
 };
+std::ostream& operator<<(std::ostream& out, const Calls& calls) { return out << calls.variant(); }  // names of tests
 
 const Calls kSoftmax{
     Op::kSoftmax, [](const AttentionParams& p) { return p.num_rows() * int64_t{sizeof(int32_t)}; }, fused::workspace_bytes,
