@@ -15,11 +15,12 @@
 namespace attest {
 namespace {
 
-volatile std::sig_atomic_t interrupts = 0;
+volatile std::sig_atomic_t interrupted = 0;
 
-void on_interrupt(int) {
-  interrupts = interrupts + 1;
-  if (interrupts > 1) std::signal(SIGINT, SIG_DFL);
+/// The second one kills.
+void on_interrupt(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
 }
 
 std::string processor() {
@@ -66,8 +67,8 @@ CampaignHooks campaign_hooks(const Program& program, const Selection& selection,
   };
   hooks.load_record = read_fixture;
   hooks.amend_record = amend_verdict;
-  std::signal(SIGINT, on_interrupt);
-  hooks.interrupted = [] { return interrupts > 0; };
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, on_interrupt);  // Ctrl-C; what timeout and schedulers send
+  hooks.interrupted = [] { return interrupted != 0; };
   hooks.has_gpu = !why_no_gpu();
   return hooks;
 }
