@@ -1,29 +1,15 @@
 // On a GPU, neither graphs nor streams nor huge batches change a bit of the fixed_order kernels. Skipped where there is none.
 #ifdef ATTEST_HAS_CUDA
-#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include "kernels/device/attention_tensors.h"
-#include "kernels/device/launch.h"
+#include "kernels/device/gpu_test.h"
 #include "kernels/device/random_inputs.h"
 #include "kernels/softmax/fixed_order.h"
 #include "kernels/stickbreaking/fixed_order.h"
 
 namespace attest::fixed_order {
 namespace {
-
-class Stream {
- public:
-  Stream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  cudaStream_t get() const { return stream_; }
-  void wait() const { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
 
 /// Inputs, outputs and workspace on the GPU, ready to be launched any number of times.
 class Prepared {
@@ -36,12 +22,12 @@ class Prepared {
     p_.dlogits = p_.weights + size;
     p_.logits = in_.problem.op == Op::kSoftmax ? p_.weights : p_.dlogits + size;
     p_.stream = stream.get();
-    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    wait_for_gpu();
   }
   void launch() const { in_.problem.op == Op::kSoftmax ? launch_softmax(p_) : launch_stickbreaking(p_); }
   void forget() {
     for (const Quantity q : EnumSet<Quantity>::all().members()) out_[q].fill_(7);
-    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    wait_for_gpu();
   }
   void expect_bits(const Outputs& expected) const {
     const Outputs actual = out_.cpu();
@@ -58,7 +44,7 @@ class Prepared {
 class OnGpu : public ::testing::TestWithParam<Op> {
  protected:
   void SetUp() override {
-    if (const auto why = load_cuda()) GTEST_SKIP() << *why;
+    if (const auto why = why_no_gpu_of()) GTEST_SKIP() << *why;
   }
   Inputs inputs(uint64_t seed) const {
     return random_inputs({.op = GetParam(), .batch = 2, .num_heads_q = 4, .num_heads_kv = 2, .seqlen_q = 70, .seqlen_kv = 300,
@@ -70,21 +56,14 @@ class OnGpu : public ::testing::TestWithParam<Op> {
 TEST_P(OnGpu, a_captured_graph_replays_the_bits_of_a_launch) {
   const Stream stream;
   Prepared work(inputs(1), stream);
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-  work.launch();
-  check_cuda(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
-  check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  const CapturedGraph graph(stream.get(), [&] { work.launch(); });
   const Outputs expected = twin(inputs(1));
   for (int replay = 0; replay < 3; ++replay) {
     work.forget();
-    check_cuda(cudaGraphLaunch(executable, stream.get()), "cudaGraphLaunch");
-    stream.wait();
+    graph.replay();
+    wait_for_gpu();
     work.expect_bits(expected);
   }
-  cudaGraphExecDestroy(executable);
-  cudaGraphDestroy(graph);
 }
 
 TEST_P(OnGpu, two_streams_at_once_give_each_its_own_bits) {
@@ -95,8 +74,7 @@ TEST_P(OnGpu, two_streams_at_once_give_each_its_own_bits) {
     a.forget();
     b.forget();
     for (int i = 0; i < 20; ++i) a.launch(), b.launch();
-    first.wait();
-    second.wait();
+    wait_for_gpu();
     a.expect_bits(of_a);
     b.expect_bits(of_b);
   }
@@ -108,7 +86,7 @@ TEST_P(OnGpu, more_than_65535_heads_in_all_are_computed) {
   const Stream stream;
   Prepared work(in, stream);
   work.launch();
-  stream.wait();
+  wait_for_gpu();
   work.expect_bits(twin(in));
 }
 

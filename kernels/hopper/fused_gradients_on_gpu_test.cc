@@ -1,10 +1,9 @@
 // On a GPU of compute capability 9.0, forward and backward of both fused kernels: neither graphs nor streams nor load from
 // elsewhere change a bit, and the Torch operators run them. Skipped where there is none.
-#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include "kernels/device/attention_tensors.h"
-#include "kernels/device/launch.h"
+#include "kernels/device/gpu_test.h"
 #include "kernels/device/random_inputs.h"
 #include "kernels/hopper/fused.h"
 #include "kernels/hopper/stick.h"
@@ -40,18 +39,6 @@ const Calls kSticks{
       stick::backward(p, saved, workspace);
     }};
 
-class Stream {
- public:
-  Stream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  cudaStream_t get() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
 /// Forward and backward on a stream of its own, ready to be launched any number of times.
 class Work {
  public:
@@ -62,22 +49,21 @@ class Work {
     saved_ = bytes(calls.saved_bytes(p_));
     workspace_ = bytes(calls.workspace_bytes(p_));
     calls.clear_workspace(p_, workspace_.data_ptr());
-    wait();
+    wait_for_gpu();
   }
   cudaStream_t stream() const { return stream_.get(); }
   void launch() const { calls_.attend(p_, saved_.data_ptr(), workspace_.data_ptr()); }
   void forget() const {
     for (const Quantity q : EnumSet<Quantity>::all().members()) out_[q].fill_(7);
-    wait();
+    wait_for_gpu();
   }
   void expect_bits(const Outputs& expected, const char* when) const {
-    wait();
+    wait_for_gpu();
     for (const Quantity q : EnumSet<Quantity>::all().members())
       EXPECT_TRUE(fixed_order::same_bits(out_[q].cpu(), expected[q])) << name_of(q) << " " << when;
   }
 
  private:
-  static void wait() { check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
   const Calls& calls_;
   Inputs in_;
   Outputs out_;
@@ -89,10 +75,7 @@ class Work {
 class FusedGradientsOnGpu : public ::testing::TestWithParam<Calls> {
  protected:
   void SetUp() override {
-    if (const auto why = load_cuda()) GTEST_SKIP() << *why;
-    int major = 0;
-    check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "cudaDeviceGetAttribute");
-    if (major != 9) GTEST_SKIP() << "compute capability " << major << ".x";
+    if (const auto why = why_no_gpu_of(9)) GTEST_SKIP() << *why;
   }
   static Inputs inputs(uint64_t seed) {
     const AttentionProblem p{.op = GetParam().op, .dtype = Dtype::kBFloat16, .batch = 2, .num_heads_q = 8, .num_heads_kv = 2,
@@ -107,19 +90,12 @@ TEST_P(FusedGradientsOnGpu, a_captured_graph_replays_the_bits_of_a_launch) {
   const Inputs in = inputs(1);
   const Outputs expected = of_variant(in);
   const Work work(GetParam(), in);
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  check_cuda(cudaStreamBeginCapture(work.stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-  work.launch();
-  check_cuda(cudaStreamEndCapture(work.stream(), &graph), "cudaStreamEndCapture");
-  check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  const CapturedGraph graph(work.stream(), [&] { work.launch(); });
   for (int replay = 0; replay < 3; ++replay) {
     work.forget();
-    check_cuda(cudaGraphLaunch(executable, work.stream()), "cudaGraphLaunch");
+    graph.replay();
     work.expect_bits(expected, "of a replay");
   }
-  cudaGraphExecDestroy(executable);
-  cudaGraphDestroy(graph);
 }
 
 TEST_P(FusedGradientsOnGpu, two_streams_at_once_give_each_its_own_bits_however_often) {

@@ -1,6 +1,5 @@
 // On a GPU of compute capability 9.0: softmax.cuda.fused called without the harness's campaign, at lengths that campaigns do not
 // reach, from a KV cache with room for more, from a graph, on two streams. Skipped where there is none.
-#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -11,7 +10,7 @@
 #include "harness/reference.h"
 #include "harness/slice.h"
 #include "kernels/device/attention_tensors.h"
-#include "kernels/device/launch.h"
+#include "kernels/device/gpu_test.h"
 #include "kernels/device/random_inputs.h"
 #include "kernels/hopper/fused.h"
 
@@ -30,15 +29,15 @@ class Forward {
     p_.stream = stream;
     workspace_ = at::full({workspace_bytes(p_) / 4}, std::numeric_limits<float>::quiet_NaN(), in_.q.options().dtype(at::kFloat));
     if (needs_cleared_workspace(p_)) clear_workspace(p_, workspace_.data_ptr());
-    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    wait_for_gpu();
   }
   void launch() const { forward(p_, nullptr, workspace_.data_ptr()); }
   Outputs outputs() const {
-    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    wait_for_gpu();
     return out_.cpu();
   }
   Outputs run() const { return launch(), outputs(); }
-  void forget() const { out_.out.fill_(7), out_.lse.fill_(7), check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+  void forget() const { out_.out.fill_(7), out_.lse.fill_(7), wait_for_gpu(); }
 
  private:
   Inputs in_;
@@ -58,10 +57,7 @@ void expect_rows(const Outputs& actual, const Outputs& of_all, int64_t begin, co
 class FusedOnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const auto why = load_cuda()) GTEST_SKIP() << *why;
-    int major = 0;
-    check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "cudaDeviceGetAttribute");
-    if (major != 9) GTEST_SKIP() << "compute capability " << major << ".x";
+    if (const auto why = why_no_gpu_of(9)) GTEST_SKIP() << *why;
   }
   static Inputs inputs(AttentionProblem p, uint64_t seed = 1) {
     p.causal = true;
@@ -101,23 +97,15 @@ TEST_F(FusedOnGpu, a_captured_graph_replays_the_bits_of_a_launch_and_two_streams
   for (const int64_t count : {1, 100, 1100}) {
     const Inputs in = slice_queries(inputs(self_attention(8, 2, 1100, 128)), 1100 - count, count);
     const Outputs expected = run(in);
-    cudaStream_t streams[2];
-    for (cudaStream_t& s : streams) check_cuda(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-    const Forward first(in, streams[0]), second(in, streams[1]);
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t executable = nullptr;
-    check_cuda(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    first.launch();
-    check_cuda(cudaStreamEndCapture(streams[0], &graph), "cudaStreamEndCapture");
-    check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+    const Stream one, other;
+    const Forward first(in, one.get()), second(in, other.get());
+    const CapturedGraph graph(one.get(), [&] { first.launch(); });
     for (int round = 0; round < 3; ++round) {
       first.forget(), second.forget();
-      for (int i = 0; i < 10; ++i) check_cuda(cudaGraphLaunch(executable, streams[0]), "cudaGraphLaunch"), second.launch();
+      for (int i = 0; i < 10; ++i) graph.replay(), second.launch();
       expect_rows(first.outputs(), expected, 0, "graph");
       expect_rows(second.outputs(), expected, 0, "stream");
     }
-    cudaGraphExecDestroy(executable), cudaGraphDestroy(graph);
-    for (cudaStream_t s : streams) cudaStreamDestroy(s);
   }
 }
 
