@@ -17,10 +17,12 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
+constexpr int kInterrupts[] = {SIGINT, SIGTERM};  // Ctrl-C; what timeout and schedulers send
+
 /// The second one kills.
-void on_interrupt(int signal) {
+void on_interrupt(int) {
   interrupted = 1;
-  std::signal(signal, SIG_DFL);
+  for (const int signal : kInterrupts) std::signal(signal, SIG_DFL);
 }
 
 std::string processor() {
@@ -67,10 +69,13 @@ CampaignHooks campaign_hooks(const Program& program, const Selection& selection,
   };
   hooks.load_record = read_fixture;
   hooks.amend_record = amend_verdict;
-  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, on_interrupt);  // Ctrl-C; what timeout and schedulers send
-  hooks.interrupted = [] { return interrupted != 0; };
   hooks.has_gpu = !why_no_gpu();
   return hooks;
+}
+
+void finish_when_interrupted(CampaignHooks& hooks) {
+  for (const int signal : kInterrupts) std::signal(signal, on_interrupt);
+  hooks.interrupted = [] { return interrupted != 0; };
 }
 
 std::chrono::milliseconds parse_duration(const std::string& text, const std::string& flag) {

@@ -168,7 +168,8 @@ int run(const Program& program, RunFlags& flags) {
              options.out);
   std::fflush(stdout);
   Progress progress;
-  const CampaignHooks hooks = campaign_hooks(program, flags.selection, options.out);
+  CampaignHooks hooks = campaign_hooks(program, flags.selection, options.out);
+  finish_when_interrupted(hooks);
   const CampaignResult result = run_campaign(options, hooks, progress);
   write_file(options.out + "/report.json", json_report(result));
   write_file(options.out + "/report.md", markdown_report(result));
