@@ -1,6 +1,7 @@
 // Registers attest::softmax_attention and attest::stickbreaking_attention with Torch. The work is done by our own variants, found
 // by name: OP.cuda.fused where it takes the inputs, else OP.cuda.fixed_order; OP.cpu.fixed_order on a CPU. Which one depends on the
-// dtype, the head dims and the GPU, never on batch or lengths, so that bits don't either. Unusual: the backward operator runs the
+// dtype, the head dims and the GPU, and on batch and lengths only beyond the fused kernels' limits (stick-breaking gradients of some
+// 30,000 tokens with 8 query heads a KV head: kernels/hopper/STICKBREAKING.md). Unusual: the backward operator runs the
 // variant again with the gradients, forward included, so nothing but the inputs is saved. lse and rem are differentiable. A
 // second-order gradient raises, and only when it is asked for.
 #include "kernels/torch_operators.h"
