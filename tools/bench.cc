@@ -32,6 +32,8 @@ struct BenchFlags {
   int64_t repeats = 30;
 };
 
+const std::map<std::string, Pass> kPasses = {{"forward", Pass::kForward}, {"both", Pass::kBoth}, {"graph", Pass::kGraph}};
+
 /// Those named, else those meant for the device.
 std::vector<BenchCase> selected_cases(const BenchFlags& flags, Device device) {
   std::vector<BenchCase> chosen;
@@ -48,11 +50,17 @@ std::vector<BenchCase> selected_cases(const BenchFlags& flags, Device device) {
   throw UsageError("no case is called that; there are" + names);
 }
 
+/// Without --pass: forward, both and, where launches are a good part of the time, a graph.
+bool wanted(const BenchFlags& flags, Pass pass, const BenchCase& c, Device device) {
+  if (flags.pass.empty()) return pass != Pass::kGraph || (device == Device::kCuda && c.problem.seqlen_q <= 16);
+  return kPasses.at(flags.pass) == pass;
+}
+
 std::vector<bench::Job> jobs_of(const BenchFlags& flags, Device device) {
   std::vector<bench::Job> jobs;
   for (const BenchCase& c : selected_cases(flags, device))
     for (Pass pass : EnumSet<Pass>::all().members())
-      if (flags.pass.empty() || (flags.pass == "both") == (pass == Pass::kBoth)) jobs.push_back({c, pass, device, flags.repeats});
+      if (wanted(flags, pass, c, device)) jobs.push_back({c, pass, device, flags.repeats});
   return jobs;
 }
 
@@ -166,8 +174,8 @@ void add_bench(CLI::App& app, Program& program) {
   c->add_option("--variant", flags->selection.variants,
                 "variants, as shell patterns; torch:ns::op runs any Torch operator (default: all but faulty.*)");
   c->add_option("--case", flags->cases, "cases, as shell patterns, e.g. 'prefill-*' (default: all of the device)");
-  c->add_option("--pass", flags->pass, "forward, or both: forward and backward in one run (default: each)")
-      ->check(CLI::IsMember({"forward", "both"}));
+  c->add_option("--pass", flags->pass, "forward; both: forward and backward in one run; graph: forward from a CUDA graph (default: each, a graph for few queries)")
+      ->check(CLI::IsMember({"forward", "both", "graph"}));
   c->add_option("--repeats", flags->repeats, "timed runs of each")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{30}, int64_t{1000000}));

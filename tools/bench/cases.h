@@ -8,8 +8,9 @@
 
 namespace attest::bench {
 
-/// kForward: out and lse or rem. kBoth: dq, dk and dv too, in one run.
-enum class Pass : uint8_t { kForward, kBoth };
+/// kForward: out and lse or rem. kBoth: dq, dk and dv too, in one run. kGraph: as kForward, but replayed from a CUDA graph, so
+/// that launches cost nothing, the cache not flushed.
+enum class Pass : uint8_t { kForward, kBoth, kGraph };
 
 /// kNormal: every tensor normally distributed. kLongRange: also, but logits around −8, so that a stick-breaking query gives weight
 /// to thousands of keys and nothing can be left out; of normal values it uses its stick up within a few hundred.
@@ -41,6 +42,6 @@ struct EnumNames<bench::Values> {
 };
 template <>
 struct EnumNames<bench::Pass> {
-  static constexpr std::string_view kNames[] = {"forward", "forward+backward"};
+  static constexpr std::string_view kNames[] = {"forward", "forward+backward", "forward, CUDA graph"};
 };
 }  // namespace attest

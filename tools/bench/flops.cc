@@ -20,7 +20,7 @@ double visible_pairs(const AttentionProblem& p) {
 double flops(const AttentionProblem& p, Pass pass) {
   const auto d = static_cast<double>(p.head_dim), dv = static_cast<double>(p.head_dim_v);
   const double forward = d + dv, backward = 3 * d + 2 * dv;
-  return 2 * visible_pairs(p) * (pass == Pass::kForward ? forward : forward + backward);
+  return 2 * visible_pairs(p) * (pass == Pass::kBoth ? forward + backward : forward);
 }
 
 double bytes(const AttentionProblem& p, Pass pass) {
@@ -28,7 +28,7 @@ double bytes(const AttentionProblem& p, Pass pass) {
   const int64_t rows_q = p.batch * p.num_heads_q * p.seqlen_q, rows_kv = p.batch * p.num_heads_kv * p.seqlen_kv;
   const int64_t q = rows_q * p.head_dim, out = rows_q * p.head_dim_v, kv = rows_kv * (p.head_dim + p.head_dim_v);
   const int64_t elements = q + kv + out;
-  return static_cast<double>((pass == Pass::kForward ? elements : 2 * elements) * element + 4 * rows_q);
+  return static_cast<double>((pass == Pass::kBoth ? 2 * elements : elements) * element + 4 * rows_q);
 }
 
 double floor_ms(const AttentionProblem& p, Pass pass, const Roof& roof) {

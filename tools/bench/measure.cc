@@ -15,6 +15,7 @@ namespace {
 struct Subject {
   const KernelVariant* variant;
   Inputs inputs;
+  std::function<double()> once;  // runs it, and says how long that took
   std::vector<double> times;
   std::optional<int64_t> peak_bytes;
 };
@@ -28,6 +29,7 @@ Outcome outcome_of(const std::string& text) {
 }
 
 std::optional<std::string> refusal(const Job& job, const Inputs& inputs, const KernelVariant& v) {
+  if (job.pass == Pass::kGraph && job.device != Device::kCuda) return "CUDA graphs need a GPU";
   if (job.pass == Pass::kBoth && !v.produces.contains(Quantity::kDq)) return "it has no backward";
   if (auto why = v.domain.excludes(Case{.problem = inputs.problem})) return why;
   return v.refuses ? v.refuses(inputs) : std::nullopt;
@@ -68,15 +70,16 @@ class Measurement {
     const KernelVariant& v = *s.variant;
     guarded(v, [&] {
       if (auto why = refusal(job_, s.inputs, v)) return fail(v, Outcome::kUnsupported, *why);
-      const auto run = [&] { v.run(s.inputs); };
+      const std::function<void()> run = [&s] { s.variant->run(s.inputs); };
       timer_.peak_bytes(run);
       s.peak_bytes = timer_.peak_bytes(run);
+      s.once = job_.pass == Pass::kGraph ? timer_.captured(run) : [this, run] { return timer_.time(run); };
     });
   }
 
   void round(std::vector<Subject>& subjects) {
     for (Subject& s : subjects)
-      if (works(s)) guarded(*s.variant, [&] { s.times.push_back(timer_.time([&] { s.variant->run(s.inputs); })); });
+      if (works(s)) guarded(*s.variant, [&] { s.times.push_back(s.once()); });
   }
 
   void finish(const Subject& s) const {
@@ -126,7 +129,7 @@ void measure(const Job& job, const std::vector<const KernelVariant*>& variants, 
   Measurement session(job, timer, listener);
   Inputs inputs;
   std::vector<Subject> subjects;
-  for (const KernelVariant* v : variants) subjects.push_back({v, {}, {}, {}});
+  for (const KernelVariant* v : variants) subjects.push_back({.variant = v});
   for (Subject& s : subjects) {
     // Made by the first that needs them: when there is no memory for the inputs, every row says so.
     session.guarded(*s.variant, [&] {

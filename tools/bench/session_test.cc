@@ -85,6 +85,12 @@ TEST(BenchSession, a_variant_without_backward_is_unsupported_for_both) {
   EXPECT_EQ(rows_of({v}, Pass::kBoth).at("v").outcome, Outcome::kUnsupported);
 }
 
+TEST(BenchSession, a_graph_is_unsupported_without_a_gpu) {
+  const Row row = rows_of({variant("v", sums)}, Pass::kGraph).at("v");
+  EXPECT_EQ(row.outcome, Outcome::kUnsupported);
+  EXPECT_EQ(row.sentence, "CUDA graphs need a GPU");
+}
+
 TEST(BenchSession, a_crash_costs_its_own_row) {
   int runs = 0;  // of this variant in the child that crashes: two to warm up, then in the timed rounds
   const auto rows = rows_of(

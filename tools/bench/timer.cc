@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "harness/tensors.h"
+#include "tools/bench/graph.h"
 
 namespace attest::bench {
 namespace {
@@ -73,9 +74,9 @@ double time_cpu(at::Tensor& buffer, const std::function<void()>& run) {
 Timer timer_of(Device device) {
   at::Tensor buffer = flush_buffer(device);
   if (device == Device::kCpu)
-    return {[buffer](const auto& run) mutable { return time_cpu(buffer, run); },
+    return {[buffer](const auto& run) mutable { return time_cpu(buffer, run); }, nullptr,
             [](const auto& run) { return run(), std::optional<int64_t>(); }, [] { return true; }};
-  return {[buffer](const auto& run) mutable { return time_cuda(buffer, run); },
+  return {[buffer](const auto& run) mutable { return time_cuda(buffer, run); }, captured,
           [](const auto& run) { return std::optional(peak_bytes_cuda(run)); }, cuda_works};
 }
 

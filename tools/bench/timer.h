@@ -13,6 +13,8 @@ namespace attest::bench {
 struct Timer {
   /// Milliseconds that `run` takes, work on the device included; the cache is flushed first.
   std::function<double(const std::function<void()>& run)> time;
+  /// As `time`, but of a run replayed from a CUDA graph (see captured()); empty where there are none.
+  std::function<std::function<double()>(const std::function<void()>& run)> captured;
   /// The most bytes in use during `run` above those before it; nothing where no allocator counts them.
   std::function<std::optional<int64_t>(const std::function<void()>& run)> peak_bytes;
   /// False when an earlier failure has left the device unusable in this process.
