@@ -42,7 +42,8 @@ struct DecodeRing {
   __device__ __forceinline__ hopper::Barrier query_full() const { return full(S::kSlots); }
   __device__ __forceinline__ hopper::Barrier query_empty() const { return empty(S::kSlots); }
   __device__ __forceinline__ void init() const {
-    for (int slot = 0; slot <= S::kSlots; ++slot) full(slot).init(slot < S::kSlots ? 1 : 32), empty(slot).init(S::kWarps);
+    for (int slot = 0; slot <= S::kSlots; ++slot)
+      full(slot).init(slot < S::kSlots ? 1 : 32), init_for_releases(empty(slot), S::kWarps);
     hopper::publish_barriers();
   }
 };

@@ -39,12 +39,12 @@ struct ForwardShared {
   __device__ __forceinline__ hopper::Barrier value_full(int stage) const { return {barriers + 8 * (2 * S::kStages + stage)}; }
   __device__ __forceinline__ hopper::Barrier value_empty(int stage) const { return {barriers + 8 * (3 * S::kStages + stage)}; }
   __device__ __forceinline__ void init() const {
-    constexpr int kReleases = S::kWarpgroups * 4 * kArrivalsOfWarp;
+    constexpr int kWarps = S::kWarpgroups * 4;
     query_full.init(1);
-    query_empty.init(kReleases);
+    init_for_releases(query_empty, kWarps);
     for (int stage = 0; stage < S::kStages; ++stage) {
       key_full(stage).init(1), value_full(stage).init(1);
-      key_empty(stage).init(kReleases), value_empty(stage).init(kReleases);
+      init_for_releases(key_empty(stage), kWarps), init_for_releases(value_empty(stage), kWarps);
     }
     hopper::publish_barriers();
   }

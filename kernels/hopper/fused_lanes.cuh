@@ -31,6 +31,9 @@ __device__ __forceinline__ void release(hopper::Barrier barrier) {
   __syncwarp();
   if (threadIdx.x % 32 < kArrivalsOfWarp) barrier.arrive();
 }
+/// Makes a barrier that is passed when `warps` warps have released it. One that is made with a count of its own is passed too early where
+/// every lane arrives.
+__device__ __forceinline__ void init_for_releases(hopper::Barrier barrier, int warps) { barrier.init(warps * kArrivalsOfWarp); }
 
 /// Sum over the four lanes that share a row: (0 + 1) + (2 + 3).
 __device__ __forceinline__ float quad_sum(float x) {

@@ -18,7 +18,7 @@ struct Pipeline {
   __device__ __forceinline__ hopper::Barrier resident_full() const { return full(kStages); }
   __device__ __forceinline__ hopper::Barrier resident_empty() const { return empty(kStages); }
   __device__ __forceinline__ void init(int consumer_warps) const {
-    for (int stage = 0; stage <= kStages; ++stage) full(stage).init(1), empty(stage).init(consumer_warps);
+    for (int stage = 0; stage <= kStages; ++stage) full(stage).init(1), init_for_releases(empty(stage), consumer_warps);
     hopper::publish_barriers();
   }
 };
@@ -78,7 +78,7 @@ __device__ __forceinline__ void run_block(const Args& a) {
   __shared__ __align__(8) uint64_t barriers[decltype(Shared::pipeline)::kBarriers];
   __shared__ int piece;
   const Shared shared(memory, barriers, &piece);
-  if (threadIdx.x == 0) shared.pipeline.init(8 * kArrivalsOfWarp);
+  if (threadIdx.x == 0) shared.pipeline.init(8);
   __syncthreads();
   if (__shfl_sync(~0U, threadIdx.x / 128, 0) == 0) {
     hopper::give_up_registers<24>();

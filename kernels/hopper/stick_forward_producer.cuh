@@ -50,11 +50,12 @@ struct ForwardShared {
   __device__ __forceinline__ Barrier value_full(int stage) const { return {barriers + 8 * (2 * S::kStages + stage)}; }
   __device__ __forceinline__ Barrier value_empty(int stage) const { return {barriers + 8 * (3 * S::kStages + stage)}; }
   __device__ __forceinline__ void init() const {
+    constexpr int kWarps = S::kWarpgroups * 4;
     query_full.init(1);
-    query_empty.init(S::kWarpgroups * 4);
+    fused::init_for_releases(query_empty, kWarps);
     for (int stage = 0; stage < S::kStages; ++stage) {
       key_full(stage).init(1), value_full(stage).init(1);
-      key_empty(stage).init(S::kWarpgroups * 4), value_empty(stage).init(S::kWarpgroups * 4);
+      fused::init_for_releases(key_empty(stage), kWarps), fused::init_for_releases(value_empty(stage), kWarps);
     }
     notes->stop = 0;
     hopper::publish_barriers();
