@@ -14,7 +14,6 @@
 namespace attest {
 namespace {
 
-
 struct Tally {
   Judged worst;
   int64_t worst_at = 0, failing = 0, undecided = 0, vacuous = 0;

@@ -10,7 +10,6 @@
 namespace attest {
 namespace {
 
-
 struct Differences {
   int64_t count = 0, first = -1, first_nan = -1;
   int64_t worst() const { return first_nan >= 0 ? first_nan : std::max<int64_t>(first, 0); }

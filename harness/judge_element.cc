@@ -12,7 +12,6 @@
 namespace attest {
 namespace {
 
-
 /// a + b = high + low exactly (Knuth, TAOCP vol. 2, 4.2.2, theorem B); finite operands.
 struct Sum {
   double high, low;
