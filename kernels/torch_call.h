@@ -15,7 +15,8 @@ namespace attest {
 /// or its name contains "stick", else softmax. Throws UsageError when there is no such operator or an argument can't be filled.
 KernelVariant torch_operator_variant(const std::string& qualified_name, Device device);
 
-/// Loads a shared library that registers Torch operators. Throws UsageError with the loader's text.
+/// Loads a shared library that registers Torch operators, or variants, laws and oracles of Attest's, as it is loaded. Throws UsageError
+/// with the loader's text.
 void load_operators(const std::string& so_path);
 
 }  // namespace attest
