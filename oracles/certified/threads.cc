@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace attest::certified {
@@ -28,11 +30,22 @@ class Pool {
       start(others);
       offer(&work, others);
     }
-    work();
-    if (one_caller.owns_lock()) withdraw();
+    std::exception_ptr failure = failure_of(work);
+    if (one_caller.owns_lock())
+      if (std::exception_ptr others_failure = withdraw(); !failure) failure = std::move(others_failure);
+    if (failure) std::rethrow_exception(failure);
   }
 
  private:
+  static std::exception_ptr failure_of(const std::function<void()>& work) noexcept {
+    try {
+      work();
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+
   void start(int64_t count) {
     try {
       while (static_cast<int64_t>(threads_.size()) < count) threads_.emplace_back([this] { wait_for_work(); });
@@ -49,10 +62,12 @@ class Pool {
     wake_.notify_all();
   }
 
-  void withdraw() {
+  /// What the first of the others that failed has thrown.
+  std::exception_ptr withdraw() {
     std::unique_lock lock(mutex_);
     places_ = 0;
     idle_.wait(lock, [this] { return at_work_ == 0; });
+    return std::exchange(failure_, nullptr);
   }
 
   void wait_for_work() {
@@ -64,8 +79,9 @@ class Pool {
       ++at_work_;
       const std::function<void()>& work = *work_;
       lock.unlock();
-      work();
+      std::exception_ptr failure = failure_of(work);
       lock.lock();
+      if (!failure_) failure_ = std::move(failure);
       if (--at_work_ == 0) idle_.notify_all();
     }
   }
@@ -75,6 +91,7 @@ class Pool {
   std::condition_variable wake_, idle_;
   const std::function<void()>* work_ = nullptr;
   int64_t places_ = 0, at_work_ = 0;  // threads that may still join, and that have
+  std::exception_ptr failure_;             // of those that have, for their caller
   bool ended_ = false;
   std::vector<std::jthread> threads_;
 };

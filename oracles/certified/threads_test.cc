@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -64,6 +65,28 @@ TEST(Threads, SeveralCallersAtOnceAllReturn) {
       });
   }
   EXPECT_GE(calls, 4 * 500);
+}
+
+TEST(Threads, WhatIsThrownReachesTheCallerWhoeverThrewAndTheThreadsStay) {
+  const auto caller = std::this_thread::get_id();
+  const auto before = meet(5);  // all that there are
+  for (const bool by_caller : {true, false}) {
+    std::atomic<int> came = 0;
+    const auto work = [&] {
+      ++came;
+      for (int wait = 0; wait < 2000 && came < 3; ++wait) std::this_thread::sleep_for(1ms);
+      if ((std::this_thread::get_id() == caller) == by_caller) throw std::runtime_error(by_caller ? "mine" : "another's");
+    };
+    try {
+      run_on_threads(3, work);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const std::runtime_error& e) {
+      EXPECT_STREQ(e.what(), by_caller ? "mine" : "another's");
+    }
+  }
+  EXPECT_EQ(meet(5), before);
+  EXPECT_NO_THROW(run_on_threads(3, [] {}));
+  EXPECT_THROW(run_on_threads(1, [] { throw std::runtime_error("alone"); }), std::runtime_error);
 }
 
 TEST(Threads, AForkedChildHasItsOwn) {
