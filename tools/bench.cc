@@ -1,6 +1,7 @@
 // attest bench: how fast the variants are, side by side.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <CLI/CLI.hpp>
@@ -34,20 +35,21 @@ struct BenchFlags {
 
 const std::map<std::string, Pass> kPasses = {{"forward", Pass::kForward}, {"both", Pass::kBoth}, {"graph", Pass::kGraph}};
 
-/// Those named, else those meant for the device.
+/// Of the operators and the device asked for: those named, else all.
 std::vector<BenchCase> selected_cases(const BenchFlags& flags, Device device) {
   std::vector<BenchCase> chosen;
+  std::vector<std::string> names;
   const EnumSet<Op> ops = selected_ops(flags.selection);
   for (const BenchCase& c : bench::bench_cases()) {
+    if (c.device != device || !ops.contains(c.problem.op)) continue;
     const bool named = std::any_of(flags.cases.begin(), flags.cases.end(),
                                    [&](const std::string& pattern) { return fnmatch(pattern.c_str(), c.name.c_str(), 0) == 0; });
-    if (ops.contains(c.problem.op) && (flags.cases.empty() ? c.device == device : named)) chosen.push_back(c);
+    if (flags.cases.empty() || named) chosen.push_back(c);
+    if (std::find(names.begin(), names.end(), c.name) == names.end()) names.push_back(c.name);
   }
-  if (!chosen.empty()) return chosen;
-  std::string names;
-  for (const BenchCase& c : bench::bench_cases())
-    if (c.problem.op == Op::kSoftmax) names += " " + c.name;
-  throw UsageError("no case is called that; there are" + names);
+  if (chosen.empty())
+    throw UsageError(fmt::format("no case of --device {} is called that; there are {}", flags.device, fmt::join(names, " ")));
+  return chosen;
 }
 
 /// Without --pass: forward, both and, where launches are a good part of the time, a graph.
@@ -173,7 +175,7 @@ void add_bench(CLI::App& app, Program& program) {
   c->add_option("--op", flags->selection.ops, "operators (default: all)");
   c->add_option("--variant", flags->selection.variants,
                 "variants, as shell patterns; torch:ns::op runs any Torch operator (default: all but faulty.*)");
-  c->add_option("--case", flags->cases, "cases, as shell patterns, e.g. 'prefill-*' (default: all of the device)");
+  c->add_option("--case", flags->cases, "cases of the device, as shell patterns, e.g. 'prefill-*' (default: all)");
   c->add_option("--pass", flags->pass, "forward; both: forward and backward in one run; graph: forward from a CUDA graph (default: each, a graph for few queries)")
       ->check(CLI::IsMember({"forward", "both", "graph"}));
   c->add_option("--repeats", flags->repeats, "timed runs of each")

@@ -74,5 +74,16 @@ TEST(BenchProgram, bad_usage_is_refused_before_anything_runs) {
   }
 }
 
+TEST(BenchProgram, the_error_of_an_unknown_case_lists_those_that_would_be_taken) {
+  const ProgramRun small = attest_program({"bench", "--device", "cpu", "--case", "decode-128"});  // one of a GPU's
+  EXPECT_EQ(small.exit_code, code(ExitCode::kBadUsage));
+  EXPECT_THAT(small.output, HasSubstr("no case of --device cpu is called that; there are decode-64 "));
+  EXPECT_THAT(small.output, HasSubstr(" prefill-32-long"));
+  EXPECT_EQ(small.output.find("decode-1k"), std::string::npos) << small.output;
+  const ProgramRun softmax = attest_program({"bench", "--op", "softmax", "--case", "decode-1k-long"});  // stick-breaking's
+  EXPECT_EQ(softmax.exit_code, code(ExitCode::kBadUsage));
+  EXPECT_EQ(softmax.output.find("-long"), std::string::npos) << softmax.output;
+}
+
 }  // namespace
 }  // namespace attest

@@ -19,7 +19,7 @@ enum class Values : uint8_t { kNormal, kLongRange };
 struct BenchCase {
   std::string name;  // shape_name(problem), and "-long" for kLongRange; with the operator it names the case
   AttentionProblem problem;
-  Device device = Device::kCuda;  // measured by default on this device; by name on both
+  Device device = Device::kCuda;  // measured on this device alone
   Values values = Values::kNormal;
 
   bool operator==(const BenchCase&) const = default;
