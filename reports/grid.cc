@@ -86,6 +86,13 @@ std::string replay_arguments(const CellResult& cell) {
   return text + shell_word(cell.fixture);
 }
 
+/// Two digits, never an exponent: 0, < 0.01, 0.25, 3.1, 42, 100.
+std::string percent(int64_t part, int64_t whole) {
+  const double x = 100.0 * static_cast<double>(part) / static_cast<double>(std::max<int64_t>(1, whole));
+  if (x > 0 && x < 0.01) return "< 0.01";
+  return x < 9.95 ? fmt::format("{:.2g}", x) : fmt::format("{:.0f}", x);
+}
+
 const char* headline(const CampaignResult& result) {
   switch (static_cast<ExitCode>(exit_code(result))) {
     case ExitCode::kAllPassed: return "All passed";
@@ -152,8 +159,7 @@ std::string effort_text(const CampaignResult& result) {
   if (references == 0) return text;
   text += fmt::format("oracle: {} references, {:.0f} per second and core", references, 1000 * references / std::max(1e-9, time.oracle));
   for (size_t tier = 1; tier < time.references.size(); ++tier)
-    text += fmt::format("{} {:.2g} % to tier {}", tier == 1 ? "; escalated" : ",",
-                        100.0 * static_cast<double>(time.references[tier]) / std::max<int64_t>(1, time.references[0]), tier);
+    text += fmt::format("{} {} % to tier {}", tier == 1 ? "; escalated" : ",", percent(time.references[tier], time.references[0]), tier);
   return text + "\n";
 }
 

@@ -120,6 +120,15 @@ TEST(Report, the_exit_code_is_the_gravest_thing_that_happened) {
   EXPECT_EQ(exit_code(r), static_cast<int>(ExitCode::kKernelWrong));
 }
 
+TEST(Report, shares_of_the_oracles_tiers_are_plain_numbers) {
+  CampaignResult r = example();
+  r.time.references = {30000, 30000, 12600, 945, 75, 1, 0};
+  EXPECT_NE(effort_text(r).find("; escalated 100 % to tier 1, 42 % to tier 2, 3.1 % to tier 3, 0.25 % to tier 4, < 0.01 % to tier 5, "
+                                "0 % to tier 6\n"),
+            std::string::npos)
+      << effort_text(r);
+}
+
 TEST(Report, merging_keeps_the_gravest_of_each_cell) {
   CampaignResult a, b;
   a.cells = {cell("softmax.a", "returns", Status::kPass), cell("softmax.b", "returns", Status::kNeedsGpu)};
