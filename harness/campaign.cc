@@ -39,6 +39,7 @@ class Campaign {
     in_threads([this](WorkerProcess& worker) { judge_cases(worker); });
     CampaignResult result;
     result.interrupted = interrupted() && !stopping() && ledger_.entered() < plan_.size();
+    if (interrupted()) ledger_.show_failures(std::move(in_part_));
     if (options_.shrink) {
       to_shrink_ = ledger_.to_shrink();
       in_threads([this](WorkerProcess& worker) { shrink_cells(worker); });
@@ -107,15 +108,17 @@ class Campaign {
     std::vector<Cell> cells;
     while (take(number, source, cells)) {
       CaseResult result{number, source, {}, {}};
-      judge(worker, source, cells, result);
+      const bool whole = judge(worker, source, cells, result);
       std::lock_guard lock(mutex_);
+      if (!whole) return in_part_.push_back(std::move(result));
       const int64_t done = ledger_.enter(std::move(result));
       listener_.case_finished(done, ledger_.failing());
     }
   }
 
-  /// What a lost worker left is given to a fresh one; a variant that took its process with it is not tried again here.
-  void judge(WorkerProcess& worker, const Source& source, std::vector<Cell> cells, CaseResult& result) {
+  /// What a lost worker left is given to a fresh one; a variant that took its process with it is not tried again here. False where an
+  /// interrupt left no time for all of it.
+  bool judge(WorkerProcess& worker, const Source& source, std::vector<Cell> cells, CaseResult& result) {
     while (!cells.empty()) {
       JobResult part = worker.work_and_confirm({source, cells, ""}, options_.timeout);
       result.time += part.time;
@@ -124,12 +127,14 @@ class Campaign {
         std::erase(cells, v.cell);
         result.verdicts.push_back(std::move(v));
       }
-      if (cells.empty()) return;
+      if (part.given_up) return false;
+      if (cells.empty()) return true;
       const JobResult::CellVerdict& last = result.verdicts.back();
       const bool dead = is_failure(last.verdict.status) || last.verdict.status == Status::kHarnessError;
       // The worker skips what follows a failed `returns`, so those before the lost cell were judged or skipped on purpose.
       std::erase_if(cells, [&](const Cell& c) { return dead ? c.variant <= last.cell.variant : c.variant < last.cell.variant; });
     }
+    return true;
   }
 
   void shrink_cells(WorkerProcess& worker) {
@@ -143,14 +148,15 @@ class Campaign {
         to_shrink_.pop_back();
         cell = ledger_.cell(index);
       }
-      shrink_cell(worker, plan_.cells()[index], cell);
+      const bool whole = shrink_cell(worker, plan_.cells()[index], cell);
       std::lock_guard lock(mutex_);
-      ledger_.enter_minimum(cell);
+      whole ? ledger_.enter_minimum(cell) : ledger_.show_minimum(cell);
       listener_.counterexample_found(cell);
     }
   }
 
-  void shrink_cell(WorkerProcess& worker, const PlannedCell& planned, CellResult& cell) {
+  /// False where an interrupt has ended it.
+  bool shrink_cell(WorkerProcess& worker, const PlannedCell& planned, CellResult& cell) {
     const std::string folder = fmt::format("fixtures/{}/{}", planned.cell.variant, planned.cell.property);
     std::filesystem::create_directories(options_.out + "/" + folder);
     cell.fixture = options_.out + "/" + folder + "/1.h5";
@@ -160,12 +166,24 @@ class Campaign {
       return probe(worker, planned.cell, source, final, cell.fixture);
     };
     const ShrinkResult minimum = shrink({planned.cell, cell.source, cell.worst, planned.domain, 2000, std::chrono::seconds(180),
-                                         judged, [&](const Source& source) { return inputs_of(source); }});
+                                         judged, [&](const Source& source) { return inputs_of(source); },
+                                         [&] { return interrupted(); }});
     cell.source = minimum.minimum;
     cell.worst = minimum.verdict;
     cell.sentence = minimum.verdict.sentence;
     cell.shrinks = minimum.shrinks;
     cell.probes = minimum.probes;
+    if (minimum.interrupted) keep_record(cell);
+    return !minimum.interrupted;
+  }
+
+  /// Of a minimum that may have been given no time to write one, or to say how it ended.
+  void keep_record(CellResult& cell) {
+    try {
+      hooks_.amend_record(cell.fixture, cell.worst);
+    } catch (const std::exception&) {
+      cell.fixture.clear();
+    }
   }
 
   void tell_shrinking(const Cell& cell, int64_t probes) {
@@ -198,6 +216,7 @@ class Campaign {
   std::mutex mutex_;  // guards all below, and calls to the listener
   Ledger ledger_;
   int64_t next_ = 0;
+  std::vector<CaseResult> in_part_;  // what an interrupt has cut short
   std::vector<size_t> to_shrink_;
   std::exception_ptr failure_;
   std::optional<steady_clock::time_point> stop_at_;

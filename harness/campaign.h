@@ -76,7 +76,7 @@ struct CampaignHooks {
   std::function<WorkerProcess(Device device, int index)> make_worker;
   std::function<Record(const std::string& path)> load_record;
   std::function<void(const std::string& path, const Verdict& verdict)> amend_record;  // of a kernel that never returned
-  std::function<bool()> interrupted;  // true after Ctrl-C or SIGTERM: finish what is running, keep what was found
+  std::function<bool()> interrupted;  // true after Ctrl-C or SIGTERM: end soon, keep what was found
   bool has_gpu = false;
 };
 

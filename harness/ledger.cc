@@ -181,6 +181,15 @@ void Ledger::enter_minimum(const CellResult& cell) {
   shrunk_[i] = true;
 }
 
+void Ledger::show_failures(std::vector<CaseResult> in_part) {
+  for (CaseResult& result : in_part) pending_.emplace(result.number, std::move(result));
+  for (const auto& [number, result] : pending_)
+    for (const auto& [cell, verdict] : result.verdicts) {
+      const auto it = index_.find(cell);
+      if (is_failure(verdict.status) && it != index_.end() && !closed_[it->second]) commit_verdict(it->second, result, verdict);
+    }
+}
+
 void Ledger::commit(const CaseResult& result) {
   time_ += result.time;
   note_passed_over(result);

@@ -32,6 +32,10 @@ class Ledger {
   /// A judged case. Returns how many cases have been entered in order by now.
   int64_t enter(CaseResult result);
   void enter_minimum(const CellResult& cell);
+  /// For the report of a run that is interrupted, and not into the journal, since a resumed run finds them in their turn: a minimum that
+  /// may not be the smallest, and failures of cases that were judged in part, or before an earlier one. Nothing is entered after them.
+  void show_minimum(const CellResult& cell) { results_[index_.at(cell.cell)] = cell; }
+  void show_failures(std::vector<CaseResult> in_part);
 
   bool is_done(int64_t number) const { return number < next_ || pending_.contains(number); }
   bool is_open(size_t cell) const { return !closed_[cell]; }

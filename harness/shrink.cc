@@ -29,7 +29,10 @@ class Shrinker {
   }
 
  private:
-  bool exhausted() const { return result_.probes >= task_.max_probes || std::chrono::steady_clock::now() > deadline_; }
+  bool interrupted() const { return task_.interrupted && task_.interrupted(); }
+  bool exhausted() const {
+    return result_.probes >= task_.max_probes || std::chrono::steady_clock::now() > deadline_ || interrupted();
+  }
 
   /// True when `candidate` fails as the first failure did; it is then the new minimum.
   bool accept(const Source& candidate) {
@@ -91,7 +94,10 @@ class Shrinker {
   }
 
   void confirm() {
+    result_.interrupted = interrupted();
     Verdict again = task_.probe(result_.minimum, true);
+    result_.interrupted = result_.interrupted || interrupted();
+    if (result_.interrupted && again.status == Status::kHarnessError) return;  // it was given no time
     if (again.status != result_.verdict.status)
       again = {Status::kFlaky,
                fmt::format("the minimum was {} ({}), and {} when run again ({})", name_of(result_.verdict.status),

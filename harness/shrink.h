@@ -26,12 +26,16 @@ struct ShrinkTask {
   std::function<Verdict(const Source&, bool final)> probe;
   /// The inputs of a source, to know which edits fit.
   std::function<Inputs(const Source&)> inputs_of;
+  /// Whether to end with what there is; empty: never.
+  std::function<bool()> interrupted{};
 };
 
 struct ShrinkResult {
   Source minimum;
   Verdict verdict;     // of the minimum, run again; kFlaky when it then came out otherwise
   int64_t shrinks = 0, probes = 0;
+  /// There may be a smaller one; and where running it again gave no verdict in time, `verdict` is that of the first run.
+  bool interrupted = false;
 };
 
 /// First the Case shrinks (harness/generate.h; its seed may change), then the data are simplified (harness/edit.h).

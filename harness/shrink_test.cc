@@ -68,5 +68,22 @@ TEST(Shrink, gives_up_after_its_probes_and_keeps_what_it_has) {
   EXPECT_EQ(*r.minimum.made_by, *t.source.made_by);
 }
 
+TEST(Shrink, an_interrupt_ends_it_with_the_smallest_so_far) {
+  bool stop = false;
+  ShrinkTask t = task([](const Source&) { return Status::kPass; });
+  int64_t probes = 0;
+  t.probe = [&](const Source&, bool) {
+    stop = ++probes == 2;  // the first candidate is accepted, the second is cut short, and so is the last run
+    return Verdict{probes == 1 ? Status::kIncorrect : Status::kHarnessError, "of the probe", {}};
+  };
+  t.interrupted = [&] { return stop || probes > 2; };
+  const ShrinkResult r = shrink(t);
+  EXPECT_TRUE(r.interrupted);
+  EXPECT_EQ(probes, 3);
+  EXPECT_EQ(r.shrinks, 1);
+  EXPECT_NE(*r.minimum.made_by, *t.source.made_by);
+  EXPECT_EQ(r.verdict.status, Status::kIncorrect);
+}
+
 }  // namespace
 }  // namespace attest

@@ -14,6 +14,7 @@
 #include <boost/process/posix.hpp>
 #include <csignal>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "harness/error.h"
@@ -29,6 +30,7 @@ namespace {
 
 constexpr milliseconds kStartUpTime{180000};  // loading libtorch and its CUDA part from a cold disk
 constexpr milliseconds kTimeToDie{2000};       // between closing its pipe and being gone, with a core to unmap
+constexpr milliseconds kStopCheck{50};         // between two looks at whether the user wants to stop
 constexpr size_t kLongestLine = size_t{1} << 20;
 
 /// Owns a file descriptor.
@@ -97,7 +99,7 @@ void await_end(pid_t pid, milliseconds grace) {
 }  // namespace
 
 struct WorkerProcess::Impl {
-  enum class Wait : uint8_t { kLine, kTimedOut, kGone };
+  enum class Wait : uint8_t { kLine, kTimedOut, kGone, kGivenUp };
 
   explicit Impl(WorkerCommand c) : command(std::move(c)) {}
   ~Impl() { end(); }
@@ -107,6 +109,9 @@ struct WorkerProcess::Impl {
   int end(milliseconds grace = {});
   void send(const Job& job);
   Wait read_line(std::string& line, steady_clock::time_point deadline);
+  /// Waits for what the worker sends; false at `deadline`, or where it is time to give up.
+  bool wait_for_event(steady_clock::time_point deadline);
+  bool out_of_patience();
   std::string last_words() const { return tail_of(command.log, log_start); }
   /// A line of ours into the log.
   void note(const std::string& line);
@@ -116,6 +121,7 @@ struct WorkerProcess::Impl {
   Descriptor jobs, events;
   std::string buffer;
   size_t log_start = 0;
+  std::optional<steady_clock::time_point> give_up_at;  // set when `stop` first said so
 };
 
 void WorkerProcess::Impl::start() {
@@ -167,6 +173,23 @@ void WorkerProcess::Impl::send(const Job& job) {
   }
 }
 
+bool WorkerProcess::Impl::out_of_patience() {
+  if (!give_up_at && command.stop && command.stop()) give_up_at = steady_clock::now() + kPatience;
+  return give_up_at && steady_clock::now() >= *give_up_at;
+}
+
+bool WorkerProcess::Impl::wait_for_event(steady_clock::time_point deadline) {
+  while (!out_of_patience()) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
+    if (left.count() <= 0) return false;
+    pollfd fd{events.get(), POLLIN, 0};
+    const milliseconds longest = command.stop ? kStopCheck : milliseconds(1 << 30);
+    const int ready = poll(&fd, 1, static_cast<int>(std::min(left, longest).count()));
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
+  }
+  return false;
+}
+
 WorkerProcess::Impl::Wait WorkerProcess::Impl::read_line(std::string& line, steady_clock::time_point deadline) {
   while (true) {
     if (const size_t end = buffer.find('\n'); end != std::string::npos) {
@@ -178,11 +201,7 @@ WorkerProcess::Impl::Wait WorkerProcess::Impl::read_line(std::string& line, stea
       line = std::exchange(buffer, "");
       return Wait::kLine;
     }
-    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
-    pollfd fd{events.get(), POLLIN, 0};
-    const int ready = left <= 0 ? 0 : poll(&fd, 1, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) return Wait::kTimedOut;
+    if (!wait_for_event(deadline)) return out_of_patience() ? Wait::kGivenUp : Wait::kTimedOut;
     char chunk[65536];
     const ssize_t n = read(events.get(), chunk, sizeof chunk);
     if (n < 0 && errno == EINTR) continue;
@@ -212,10 +231,12 @@ JobResult WorkerProcess::work(const Job& job, milliseconds timeout) {
 
 JobResult WorkerProcess::work_and_confirm(const Job& job, milliseconds timeout) {
   JobResult result = work(job, timeout);
-  if (!result.doubtful) return result;
+  if (!result.doubtful || result.given_up) return result;
   const Cell cell = result.verdicts.back().cell;
   Verdict& verdict = result.verdicts.back().verdict;
   JobResult again = work({job.source, {cell}, cell == job.cells.back() ? job.record : ""}, timeout);
+  result.given_up = again.given_up;
+  if (again.given_up && again.verdicts.empty()) result.verdicts.pop_back();  // nothing has confirmed it
   if (again.verdicts.empty()) return result;
   const Verdict& second = again.verdicts.back().verdict;
   impl_->note(fmt::format("{} × {} on {} was {} ({}); judged again: {} ({})", cell.variant, cell.property, to_string(job.source),
@@ -234,6 +255,11 @@ JobResult WorkerProcess::work_once(const Job& job, milliseconds timeout) {
   for (std::string line; !hearing.done(); deadline = steady_clock::now() + timeout) {
     const Impl::Wait wait = impl_->read_line(line, deadline);
     if (wait == Impl::Wait::kLine && hearing.hear(line)) continue;
+    if (wait == Impl::Wait::kGivenUp) {
+      impl_->end();
+      hearing.result().lost = hearing.result().given_up = true;
+      break;
+    }
     const int status = impl_->end(wait == Impl::Wait::kGone ? kTimeToDie : milliseconds(0));
     const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     if (wait == Impl::Wait::kTimedOut)

@@ -16,7 +16,9 @@ struct WorkerCommand {
   std::string program;             // the attest executable
   std::vector<std::string> args;   // worker --in 3 --out 4 …
   std::string log;                 // where its stdout and stderr go (appended)
+  std::function<bool()> stop{};    // asked while a job is waited for; once true, what has no answer within kPatience is given up
 };
+inline constexpr std::chrono::milliseconds kPatience{500};
 
 /// How one job ended.
 struct JobResult {
@@ -28,6 +30,7 @@ struct JobResult {
   TimeShare time;
   bool lost = false;                  // the worker died, hung or was poisoned: the cells after the last verdict were not run
   bool doubtful = false;              // the last verdict is a hang or a death by SIGKILL, which the machine may have caused
+  bool given_up = false;              // `stop` said so: likewise, and the worker is gone; no verdict blames the kernel for that
 };
 
 class WorkerProcess {

@@ -74,6 +74,37 @@ TEST(WorkerProcess, a_death_while_its_pipe_is_closed_already_keeps_its_cause) {
   EXPECT_THAT(last_verdict(kStart + "exec 4>&-; sleep 0.3; kill -ABRT $$").sentence, HasSubstr("signal 6"));
 }
 
+TEST(WorkerProcess, one_that_hangs_is_given_up_soon_after_the_user_wants_to_stop) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto stop = [&] { return std::chrono::steady_clock::now() > start + milliseconds(200); };
+  Event first{Event::Kind::kVerdict, kCell};
+  first.verdict = {Status::kIncorrect, "", {}};
+  const Cell second{"w", "p"};
+  Job both = job();
+  both.cells.push_back(second);
+  const std::string script = kRead + kStart + say(first) + say({Event::Kind::kStart, second}) + "sleep 600";
+  WorkerProcess worker({"/bin/bash", {"-c", script}, removed(own_path(".log")), stop});
+  const JobResult result = worker.work_and_confirm(both, milliseconds(60000));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(200) + kPatience + milliseconds(2000));
+  EXPECT_TRUE(result.given_up);
+  ASSERT_EQ(result.verdicts.size(), 1U) << "the kernel that hangs is not blamed";
+  EXPECT_EQ(result.verdicts[0].verdict.status, Status::kIncorrect);
+}
+
+TEST(WorkerProcess, one_that_answers_in_time_is_heard_though_the_user_wants_to_stop) {
+  WorkerProcess worker({"/bin/bash", {"-c", kRead + "sleep 0.1; " + kStart + say_verdict(Status::kPass) + kDone}, removed(own_path(".log")),
+                        [] { return true; }});
+  const JobResult result = worker.work(job(), kTimeout);
+  EXPECT_FALSE(result.given_up);
+  ASSERT_EQ(result.verdicts.size(), 1U);
+}
+
+TEST(WorkerProcess, one_that_never_stops_talking_is_given_up_too) {
+  const std::string script = kRead + "while true; do " + say({Event::Kind::kOracle}) + "sleep 0.01; done";
+  WorkerProcess worker({"/bin/bash", {"-c", script}, removed(own_path(".log")), [] { return true; }});
+  EXPECT_TRUE(worker.work(job(), kTimeout).given_up);
+}
+
 TEST(WorkerProcess, one_that_closes_its_pipe_and_lives_on_is_killed) {
   EXPECT_THAT(last_verdict(kStart + "exec 4>&-; sleep 600").sentence, HasSubstr("signal 9"));
 }

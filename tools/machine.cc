@@ -65,7 +65,7 @@ CampaignHooks campaign_hooks(const Program& program, const Selection& selection,
     for (const std::string& library : selection.load) args.insert(args.end(), {"--load", library});
     for (const std::string& variant : selection.variants)
       if (variant.starts_with("torch:")) args.insert(args.end(), {"--variant", variant});
-    return WorkerProcess({program.path, args, fmt::format("{}/worker-{}.log", log_folder, index)});
+    return WorkerProcess({program.path, args, fmt::format("{}/worker-{}.log", log_folder, index), [] { return interrupted != 0; }});
   };
   hooks.load_record = read_fixture;
   hooks.amend_record = amend_verdict;

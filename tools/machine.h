@@ -20,7 +20,8 @@ const std::optional<std::string>& why_no_gpu();
 /// Hooks whose workers write their logs into `log_folder`.
 CampaignHooks campaign_hooks(const Program& program, const Selection& selection, const std::string& log_folder);
 
-/// From now on a first Ctrl-C or SIGTERM makes the campaign of `hooks` end with its report; a second one kills.
+/// From now on a first Ctrl-C or SIGTERM makes the campaign of `hooks` end with its report, within a second or so even where a kernel
+/// hangs; a second one kills.
 void finish_when_interrupted(CampaignHooks& hooks);
 
 /// Seconds in "20s", "30m", "8h", "500ms". Throws UsageError.

@@ -99,12 +99,14 @@ int64_t lines_of(const std::string& path) {
   return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
 }
 
-/// Runs the program, sends `signal` once its journal has 12 lines, and waits.
-ProgramRun stopped_program(const std::vector<std::string>& args, const std::string& out, int signal) {
+/// Runs the program, sends `signal` once its journal has so many lines, and waits.
+ProgramRun stopped_program(const std::vector<std::string>& args, const std::string& out, int signal, int64_t lines = 12,
+                           std::chrono::milliseconds later = {}) {
   bp::ipstream text;
   bp::child child(bp::exe = std::string(ATTEST_PROGRAM), bp::args = args, (bp::std_out & bp::std_err) > text);
   const std::string journal = out + "/journal.jsonl";
-  for (int i = 0; i < 3000 && lines_of(journal) < 12; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 3000 && lines_of(journal) < lines; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::this_thread::sleep_for(later);
   kill(child.id(), signal);
   ProgramRun run;
   run.output.assign(std::istreambuf_iterator<char>(text), {});
@@ -124,7 +126,9 @@ TEST_P(Stopped, run_is_resumed_to_the_report_it_would_have_given) {
   ASSERT_GE(lines_of(stopped + "/journal.jsonl"), 12);
   // An interrupt still leaves a report of what was found, a kill none.
   ASSERT_EQ(std::filesystem::exists(stopped + "/report.json"), GetParam() != SIGKILL) << "was it too fast to be killed?";
-  if (GetParam() != SIGKILL) ASSERT_LT(read_report(stopped).cases, read_report(whole).cases) << "it was too fast to be interrupted";
+  if (GetParam() != SIGKILL) {
+    ASSERT_LT(read_report(stopped).cases, read_report(whole).cases) << "it was too fast to be interrupted";
+  }
   EXPECT_EQ(attest_program({"run", "--resume", stopped, "--jobs", "2"}).exit_code, code(ExitCode::kKernelWrong));
   EXPECT_EQ(comparable(whole), comparable(stopped));
 }
@@ -152,6 +156,43 @@ TEST(Program, an_interrupted_run_has_passed_nothing_and_says_how_to_go_on) {
   EXPECT_THAT(run.output, HasSubstr("Interrupted before all cases were judged"));
   EXPECT_THAT(run.output, HasSubstr("--resume " + out));
   EXPECT_EQ(run.output.find("All passed"), std::string::npos);
+}
+
+/// One case, on which counts_padding fails, and then endless_loop hangs.
+std::vector<std::string> hanging_run(const std::string& out, const std::vector<std::string>& more) {
+  std::vector<std::string> args{"run",       "--variant", "faulty.softmax.counts_padding", "--variant", "faulty.softmax.endless_loop",
+                                "--timeout", "200s",      "--jobs",
+                                "1",         "--out",     out,
+                                "--no-regression", "--seed", "1"};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+const std::string kPaddedCase = "op=softmax B=1 Hq=1 Hkv=1 Sq=2 Skv=9 D=4 Dv=4 fp32 padding=left seed=3";
+
+TEST(Program, an_interrupt_does_not_wait_for_a_kernel_that_hangs_and_keeps_what_was_found) {
+  const std::string out = fresh_folder();
+  const auto start = std::chrono::steady_clock::now();
+  const ProgramRun run = stopped_program(hanging_run(out, {"--property", "agrees_with_oracle.forward", "--case", kPaddedCase}), out,
+                                         SIGTERM, 1, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  EXPECT_EQ(run.exit_code, code(ExitCode::kKernelWrong)) << run.output;
+  const CampaignResult result = read_report(out);
+  EXPECT_TRUE(result.interrupted);
+  ASSERT_EQ(result.cells.size(), 2U);
+  EXPECT_EQ(result.cells[0].status, Status::kIncorrect) << run.output;
+  EXPECT_EQ(result.cells[1].status, Status::kVacuous) << "it was not given its time: " << run.output;
+}
+
+TEST(Program, an_interrupt_ends_the_shrinking_of_a_hang) {
+  const std::string out = fresh_folder();
+  std::vector<std::string> args = hanging_run(out, {"--property", "returns", "--case", kPaddedCase});
+  *std::find(args.begin(), args.end(), "200s") = "2s";  // a candidate then hangs for two seconds, and there are dozens
+  const ProgramRun run = stopped_program(args, out, SIGINT, 2, std::chrono::milliseconds(500));
+  EXPECT_EQ(run.exit_code, code(ExitCode::kKernelWrong)) << run.output;
+  const CampaignResult result = read_report(out);
+  EXPECT_EQ(result.cells.back().status, Status::kTimedOut) << run.output;
+  EXPECT_LE(result.cells.back().probes, 2) << run.output;
+  EXPECT_EQ(lines_of(out + "/journal.jsonl"), 2) << "a resumed run shrinks it";
 }
 
 TEST(Program, what_a_run_folder_fixes_is_not_given_again) {
