@@ -3,6 +3,11 @@
 //   attest::stickbreaking_attention(q, k, v, key_padding_mask=None, attend_current=False, scale=None) -> (out, rem)
 // and, with the same arguments after Tensor? dout and Tensor? dlse (drem), attest::*_backward -> (dq, dk, dv).
 // Shapes and dtypes as in AttentionProblem; scale None is 1/√D.
+//
+// On a GPU of compute capability 9.0 the fused kernels run where they take the inputs (fp16, bf16; head dims up to 128), else, without a word,
+// the fixed-order ones: other bits, and slower by orders of magnitude. For gradients of stick-breaking attention lengths decide it, too: where
+// the sticks of one KV head, 4 · Hq/Hkv · ⌈Sq/128⌉·128 · 2⌈Skv/128⌉ bytes, exceed 512 MiB (Sq = Skv = 92,700 with one query head for each KV
+// head, 32,800 with eight), stickbreaking_attention_backward is fixed_order's. out and rem are not concerned.
 #pragma once
 
 namespace attest {
