@@ -22,7 +22,7 @@ include(GoogleTest)
 gtest_discover_tests(attest_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 
 # What is not C++ is tested by scripts.
-foreach(script launcher_test check_layers check_layers_test results_table_test cmake/refuse_serialised_wgmma_test)
+foreach(script launcher_test check_layers check_layers_test results_table_test sanitize_test cmake/refuse_serialised_wgmma_test)
   add_test(NAME ${script} COMMAND "${PROJECT_SOURCE_DIR}/tools/${script}")
   set_tests_properties(${script} PROPERTIES TIMEOUT 120)
 endforeach()
