@@ -49,16 +49,6 @@ const KernelVariant& twin(Op op) {
   return *variant;
 }
 
-/// What the operator throws, or "".
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "";
-}
-
 constexpr Op kOps[] = {Op::kSoftmax, Op::kStickBreaking};
 
 TEST(TorchOperators, agree_bit_for_bit_with_the_twin_through_autograd) {

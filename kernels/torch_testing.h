@@ -1,14 +1,28 @@
 // For the tests of the Torch variants: random inputs and the definition of softmax attention in double, through autograd.
 #pragma once
 
+#include <c10/util/Exception.h>
+
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <string>
 
 #include "harness/mask.h"
 #include "harness/tensors.h"
 #include "kernels/torch_grad.h"
 
 namespace attest {
+
+/// What a call of an operator throws, or "".
+inline std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "";
+}
 
 inline at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType type) {
   return at::randn(sizes, at::TensorOptions(at::kFloat)).to(type);
