@@ -59,11 +59,12 @@ CampaignResult merge_reports(const std::vector<CampaignResult>& results) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
+  std::error_code failed;
+  if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) std::filesystem::create_directories(folder, failed);
   const std::string temporary = path + ".new";
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
   out << text;
   out.close();
-  std::error_code failed;
   if (out) std::filesystem::rename(temporary, path, failed);
   if (!out || failed) throw Error(fmt::format("cannot write {}: {}", path, failed ? failed.message() : strerror(errno)));
 }

@@ -18,7 +18,7 @@ CampaignResult read_report(const std::string& path);
 /// Several runs as one: cells of the same name are taken from the gravest.
 CampaignResult merge_reports(const std::vector<CampaignResult>& results);
 
-/// Writes `text` to `path` through a temporary file. Throws Error.
+/// Writes `text` to `path`, whose folder is made, through a temporary file. Throws Error.
 void write_file(const std::string& path, const std::string& text);
 
 }  // namespace attest

@@ -3,14 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "build_info.h"
 #include "harness/error.h"
 #include "oracles/audit/audit.h"
+#include "reports/report.h"
 #include "tools/commands.h"
 #include "tools/machine.h"
 
@@ -89,14 +88,6 @@ nlohmann::json encoded(const AuditPlan& plan, const AuditResult& result) {
   return json;
 }
 
-void write(const std::string& path, const nlohmann::json& json) {
-  std::error_code ignored;
-  if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty())
-    std::filesystem::create_directories(folder, ignored);
-  std::ofstream file(path);
-  if (!(file << json.dump(1) << "\n" << std::flush)) throw Error(fmt::format("cannot write {}", path));
-}
-
 void print_findings(const AuditResult& result) {
   constexpr size_t kShown = 20;
   for (size_t n = 0; n < std::min(kShown, result.findings.size()); ++n) {
@@ -119,7 +110,7 @@ int run(AuditFlags& flags) {
   print_findings(result);
   fmt::print("{} elements of {} cases, each tier against enclosures of {} bits: {}\n", result.elements, result.cases,
              flags.plan.bits, result.sound() ? "every true value lies within its radius" : "NOT EVERY true value lies within");
-  if (!flags.out.empty()) write(flags.out, encoded(flags.plan, result));
+  if (!flags.out.empty()) write_file(flags.out, encoded(flags.plan, result).dump(1) + "\n");
   return static_cast<int>(result.sound() ? ExitCode::kAllPassed : ExitCode::kKernelWrong);  // what was tested is wrong: an oracle
 }
 

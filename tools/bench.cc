@@ -5,11 +5,10 @@
 #include <fnmatch.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
-#include <fstream>
 
 #include "build_info.h"
 #include "harness/error.h"
+#include "reports/report.h"
 #include "tools/bench/session.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
@@ -19,7 +18,6 @@
 namespace attest {
 namespace {
 
-namespace fs = std::filesystem;
 using bench::BenchCase;
 using bench::Outcome;
 using bench::Pass;
@@ -80,13 +78,6 @@ std::vector<const KernelVariant*> variants_of(const std::vector<std::string>& na
   return variants;
 }
 
-void write(const std::string& path, const std::string& text) {
-  std::error_code ignored;
-  if (const fs::path folder = fs::path(path).parent_path(); !folder.empty()) fs::create_directories(folder, ignored);
-  std::ofstream file(path);
-  if (!(file << text << std::flush)) throw Error(fmt::format("cannot write {}", path));
-}
-
 /// Collects, prints and keeps what is measured; the files are whole after every case.
 class Keeper {
  public:
@@ -114,7 +105,7 @@ class Keeper {
     results_.rows.insert(results_.rows.end(), rows.begin(), rows.end());
     fmt::print("{}\n", bench::text_table(rows, results_.roof));
     std::fflush(stdout);
-    for (const auto& [path, text] : files()) write(path, text);
+    for (const auto& [path, text] : files()) write_file(path, text);
   }
 
   /// --out holds everything; else a file an operator, for GPUs alone.
@@ -176,7 +167,8 @@ void add_bench(CLI::App& app, Program& program) {
   c->add_option("--variant", flags->selection.variants,
                 "variants, as shell patterns; torch:ns::op runs any Torch operator (default: all but faulty.*)");
   c->add_option("--case", flags->cases, "cases of the device, as shell patterns, e.g. 'prefill-*' (default: all)");
-  c->add_option("--pass", flags->pass, "forward; both: forward and backward in one run; graph: forward from a CUDA graph (default: each, a graph for few queries)")
+  c->add_option("--pass", flags->pass, "forward; both: forward and backward in one run; graph: forward from a CUDA graph "
+                "(default: each, a graph for few queries)")
       ->check(CLI::IsMember({"forward", "both", "graph"}));
   c->add_option("--repeats", flags->repeats, "timed runs of each")
       ->capture_default_str()

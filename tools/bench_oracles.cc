@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "build_info.h"
 #include "harness/error.h"
+#include "reports/report.h"
 #include "tools/bench/oracles.h"
 #include "tools/commands.h"
 #include "tools/machine.h"
@@ -62,11 +61,7 @@ int run(const OracleBenchFlags& flags) {
                          {"rows", nlohmann::json::array()}};
   for (const OracleRow& row : bench::bench_oracles(flags.plan, print)) json["rows"].push_back(encoded(row));
   if (flags.out.empty()) return static_cast<int>(ExitCode::kAllPassed);
-  std::error_code ignored;
-  if (const auto folder = std::filesystem::path(flags.out).parent_path(); !folder.empty())
-    std::filesystem::create_directories(folder, ignored);
-  std::ofstream file(flags.out);
-  if (!(file << json.dump(1) << "\n" << std::flush)) throw Error(fmt::format("cannot write {}", flags.out));
+  write_file(flags.out, json.dump(1) + "\n");
   fmt::print("Results: {}\n", flags.out);
   return static_cast<int>(ExitCode::kAllPassed);
 }

@@ -44,9 +44,9 @@ class BrokenDevice : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Each variant is run twice to warm up, the second time for its peak memory (and, for kGraph, captured); then `repeats` rounds of all that work, so that
-/// heat and clocks hit all alike. What fails gives its row and drops out. A variant of another operator gets the case's tensors as
-/// as_operator() makes them.
+/// Each variant is run twice to warm up, the second time for its peak memory (and, for kGraph, captured); then `repeats` rounds of
+/// all that work, so that heat and clocks hit all alike. What fails gives its row and drops out. A variant of another operator gets
+/// the case's tensors as as_operator() makes them.
 void measure(const Job& job, const std::vector<const KernelVariant*>& variants, const Timer& timer, const Listener& listener);
 
 }  // namespace attest::bench
