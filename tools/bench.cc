@@ -177,6 +177,7 @@ void add_bench(CLI::App& app, Program& program) {
   add_load(*c, flags->selection);
   c->add_option("--out", flags->out, "JSON file (default on a GPU: reports/results/<op>-<gpu>-<date>.json)")->check(not_empty());
   add_bench_oracles(*c, program);
+  add_bench_model(*c, program);
   c->callback([flags, c, &program] {
     if (c->get_subcommands().empty()) program.code = run(*flags);
   });

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "build_info.h"
@@ -39,6 +40,22 @@ TEST(BenchProgram, measures_every_variant_on_every_small_case_and_keeps_it) {
   EXPECT_EQ(results.kernels, bench::kernel_hashes());
   EXPECT_EQ(results.rows.size(), 2U * 2U * 2U);  // operators, cases, passes
   for (const bench::Row& row : results.rows) EXPECT_EQ(row.outcome, Outcome::kMeasured) << row.variant << ": " << row.sentence;
+}
+
+TEST(BenchProgram, a_step_of_the_model_is_measured_with_a_cache_and_without) {
+  const std::string file = fresh_folder() + "/model.json";
+  const ProgramRun run = attest_program({"bench", "model", "--device", "cpu", "--prompt", "5", "--batch", "2", "--repeats", "3", "--out", file});
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  const auto json = nlohmann::json::parse(std::ifstream(file));
+  ASSERT_EQ(json.at("rows").size(), 1U);
+  const auto& row = json.at("rows")[0];
+  EXPECT_EQ(row.at("prompt"), 5);
+  EXPECT_EQ(row.at("batch"), 2);
+  for (const char* step : {"cached", "recomputed", "attention"}) {
+    EXPECT_GT(row.at(step).at("events_ms").get<double>(), 0) << step;
+    EXPECT_FALSE(row.at(step).contains("graph_ms")) << step;
+  }
+  EXPECT_LT(row.at("attention_share").get<double>(), 1);
 }
 
 TEST(BenchProgram, a_crashing_variant_is_reported_and_the_rest_go_on) {

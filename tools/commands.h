@@ -23,6 +23,7 @@ void add_shrink(CLI::App& app, Program& program);
 void add_report(CLI::App& app, Program& program);
 void add_bench(CLI::App& app, Program& program);
 void add_bench_oracles(CLI::App& bench, Program& program);
+void add_bench_model(CLI::App& bench, Program& program);
 void add_audit(CLI::App& app, Program& program);
 void add_worker(CLI::App& app, Program& program);
 

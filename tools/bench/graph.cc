@@ -4,7 +4,7 @@
 #include "harness/error.h"
 
 namespace attest::bench {
-std::function<double()> captured(const std::function<void()>&) {
+std::function<double()> captured(const std::function<void()>&, int) {
   throw LaunchError("this build has no CUDA runtime to capture a graph with; build with nvcc");
 }
 }  // namespace attest::bench
@@ -76,14 +76,14 @@ class Graph {
 
 }  // namespace
 
-std::function<double()> captured(const std::function<void()>& run) {
+std::function<double()> captured(const std::function<void()>& run, int calls) {
   const OnSideStream side;
   for (int i = 0; i < 2; ++i) run();
   side.stream().synchronize();
   const auto graph = std::make_shared<Graph>(side.stream(), [&] {
-    for (int i = 0; i < kCallsInGraph; ++i) run();
+    for (int i = 0; i < calls; ++i) run();
   });
-  return [graph] { return graph->milliseconds() / kCallsInGraph; };
+  return [graph, calls] { return graph->milliseconds() / calls; };
 }
 
 }  // namespace attest::bench

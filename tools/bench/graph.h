@@ -5,13 +5,13 @@
 
 namespace attest::bench {
 
-/// Runs of a graph; the time of one is that of the graph, divided by their number.
+/// Runs of a graph, unless said otherwise; the time of one is that of the graph, divided by their number.
 inline constexpr int kCallsInGraph = 20;
 
-/// Captures kCallsInGraph calls of `run`, one after another, on a stream of their own, and returns what replays them: the
+/// Captures `calls` calls of `run`, one after another, on a stream of their own, and returns what replays them: the
 /// milliseconds a call. The cache is not flushed: after the first call it holds what fits. Called twice before that, so that all
 /// that `run` allocates is at hand. Needs load_cuda() before. Throws LaunchError where `run` can't be captured, or in a
 /// build without nvcc.
-std::function<double()> captured(const std::function<void()>& run);
+std::function<double()> captured(const std::function<void()>& run, int calls = kCallsInGraph);
 
 }  // namespace attest::bench

@@ -76,7 +76,7 @@ Timer timer_of(Device device) {
   if (device == Device::kCpu)
     return {[buffer](const auto& run) mutable { return time_cpu(buffer, run); }, nullptr,
             [](const auto& run) { return run(), std::optional<int64_t>(); }, [] { return true; }};
-  return {[buffer](const auto& run) mutable { return time_cuda(buffer, run); }, captured,
+  return {[buffer](const auto& run) mutable { return time_cuda(buffer, run); }, [](const auto& run) { return captured(run); },
           [](const auto& run) { return std::optional(peak_bytes_cuda(run)); }, cuda_works};
 }
 
