@@ -17,7 +17,7 @@ namespace attest {
 struct CampaignOptions {
   std::vector<std::string> variants, properties;  // names, selected by the caller
   bool rotate_variants = false;    // also draw cases inside each variant's own domain in turn (variants were named)
-  CaseDomain domain;               // from the command line
+  CaseDomain domain = every_case();  // from the command line
   int64_t cases = 200;             // per operator
   std::optional<std::chrono::seconds> budget;  // instead of `cases`
   std::optional<Case> only;        // this case alone

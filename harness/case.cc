@@ -40,7 +40,8 @@ std::optional<std::string> Case::invalid_reason() const {
   if (!takes_magnitude(logits) && magnitude != 0) return fmt::format("logits={} takes no magnitude", name_of(logits));
   if (problem.softmax_scale == 0 && (logits == LogitFill::kSaturated || logits == LogitFill::kNegative))
     return fmt::format("scale=0 makes every logit 0, so logits={} cannot be reached", name_of(logits));
-  if (poison && padding == KeyPadding::kNone) return "poison needs padded keys to stand in: give padding=…";
+  if (poison && padding == KeyPadding::kNone && sequences == Sequences::kWhole)
+    return "poison needs padded keys, or rows past a length, to stand in: give padding=… or sequences=…";
   return std::nullopt;
 }
 
@@ -55,6 +56,7 @@ std::string to_string(const AttentionProblem& p) {
 
 std::string to_string(const Case& c) {
   std::string text = to_string(c.problem);
+  if (c.sequences != Sequences::kWhole) text += fmt::format(" sequences={}", name_of(c.sequences));
   if (c.padding != KeyPadding::kNone) text += fmt::format(" padding={}", name_of(c.padding));
   if (c.poison) text += " poison";
   if (c.logits != LogitFill::kNormal || c.magnitude != 0) text += " logits=" + logits_text(c);

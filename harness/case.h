@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "harness/attention_problem.h"
+#include "harness/sequence.h"
 
 namespace attest {
 
@@ -43,10 +44,13 @@ struct EnumNames<Layout> {
   static constexpr std::string_view kNames[] = {"contiguous", "transposed", "packed-qkv", "padded", "misaligned", "expanded"};
 };
 
+/// With sequences=packed, B is their number, Sq and Skv the longest that may be drawn; with sequences=lengths, Sq and Skv are
+/// what the buffers hold. The lengths themselves are drawn from the seed (harness/lengths.h).
 struct Case {
   AttentionProblem problem;
+  Sequences sequences = Sequences::kWhole;
   KeyPadding padding = KeyPadding::kNone;
-  bool poison = false;  // padded keys hold NaN, ±Inf or 1e30 rather than numbers
+  bool poison = false;  // padded keys, and rows that belong to no sequence, hold NaN, ±Inf or 1e30 rather than numbers
   LogitFill logits = LogitFill::kNormal;
   float magnitude = 0.0F;
   ValueFill values = ValueFill::kNormal;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/smallest.h"
+#include "harness/tensors.h"
 
 namespace attest {
 namespace {
@@ -62,6 +63,7 @@ Range operator&(const Range& a, const Range& b) { return {std::max(a.lo, b.lo), 
 Reason empty_sets(const CaseDomain& d) {
   if (d.ops.empty()) return "no operator is left";
   if (d.dtypes.empty()) return "no dtype is left";
+  if (d.sequences.empty()) return "neither whole batches nor sequences are left";
   if (d.padding.empty()) return "no key padding is left";
   if (d.logits.empty()) return "no fill of the logits is left";
   if (d.values.empty()) return "no fill of the values is left";
@@ -69,7 +71,8 @@ Reason empty_sets(const CaseDomain& d) {
   if (d.poison.empty()) return "neither poison nor its absence is left";
   if (d.dlse.empty()) return "neither dlse nor its absence is left";
   if (d.negative_or_zero_scale.empty()) return "no sign of the scale is left";
-  if (d.poison == EnumSet<bool>{true} && d.padding == EnumSet<KeyPadding>{KeyPadding::kNone})
+  if (d.poison == EnumSet<bool>{true} && d.padding == EnumSet<KeyPadding>{KeyPadding::kNone} &&
+      d.sequences == EnumSet<Sequences>{Sequences::kWhole})
     return "poison is asked for and key padding is excluded";
   return std::nullopt;
 }
@@ -106,9 +109,14 @@ std::optional<std::string> CaseDomain::excludes(const AttentionProblem& p) const
                                 "only scales that are not positive are inside")});
 }
 
+std::optional<std::string> CaseDomain::excludes(const Inputs& in) const {
+  if (auto reason = outside("sequences", in.kind, sequences)) return reason;
+  return excludes(in.extent());
+}
+
 std::optional<std::string> CaseDomain::excludes(const Case& c) const {
   if (auto reason = excludes(c.problem)) return reason;
-  return first_of({outside("padding", c.padding, padding), outside("logits", c.logits, logits),
+  return first_of({outside("sequences", c.sequences, sequences), outside("padding", c.padding, padding), outside("logits", c.logits, logits),
                    outside("values", c.values, values), outside("layout", c.layout, layouts),
                    flag_outside(c.poison, poison, "poison is excluded", "only poisoned padding is inside"),
                    flag_outside(c.dlse, dlse, "dlse is excluded", "only cases with dlse are inside")});
@@ -134,6 +142,7 @@ CaseDomain CaseDomain::operator&(const CaseDomain& o) const {
   for (auto field : {&CaseDomain::causal, &CaseDomain::attend_current, &CaseDomain::poison, &CaseDomain::dlse,
                      &CaseDomain::negative_or_zero_scale})
     d.*field = this->*field & o.*field;
+  d.sequences = sequences & o.sequences;
   d.padding = padding & o.padding;
   d.logits = logits & o.logits;
   d.values = values & o.values;

@@ -11,6 +11,8 @@
 
 namespace attest {
 
+struct Inputs;
+
 /// Inclusive.
 struct Range {
   int64_t lo = 1;
@@ -20,7 +22,7 @@ struct Range {
   bool empty() const { return lo > hi; }
 };
 
-/// The default value holds every valid case.
+/// The default value holds every valid case of whole batches: a kernel or a law that does not speak of sequences is given none.
 struct CaseDomain {
   EnumSet<Op> ops = EnumSet<Op>::all();
   EnumSet<Dtype> dtypes = EnumSet<Dtype>::all();
@@ -31,6 +33,7 @@ struct CaseDomain {
   bool queries_within_keys = false; // only Sq ≤ Skv
   EnumSet<bool> causal = EnumSet<bool>::all();
   EnumSet<bool> attend_current = EnumSet<bool>::all();
+  EnumSet<Sequences> sequences{Sequences::kWhole};
   EnumSet<KeyPadding> padding = EnumSet<KeyPadding>::all();
   EnumSet<bool> poison = EnumSet<bool>::all();
   EnumSet<bool> dlse = EnumSet<bool>::all();
@@ -44,11 +47,15 @@ struct CaseDomain {
 
   /// Why `c` lies outside, e.g. "D=72 is not a multiple of 16"; nothing when it lies inside.
   std::optional<std::string> excludes(const Case& c) const;
-  /// As above, for inputs that no Case made: only what the problem itself says.
+  /// As above, for a problem or for inputs that no Case made: only what they themselves say.
   std::optional<std::string> excludes(const AttentionProblem& p) const;
+  std::optional<std::string> excludes(const Inputs& inputs) const;
   CaseDomain operator&(const CaseDomain& other) const;
   /// What makes the domain empty, e.g. "no dtype is left"; nothing when a case may exist.
   std::optional<std::string> empty_reason() const;
 };
+
+/// Every valid case: & with it changes nothing.
+inline CaseDomain every_case() { return {.sequences = EnumSet<Sequences>::all()}; }
 
 }  // namespace attest

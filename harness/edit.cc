@@ -63,24 +63,6 @@ Inputs keep_head(const Inputs& in, int64_t head) {
   return out;
 }
 
-Inputs keep_queries(const Inputs& in, int64_t begin, int64_t count) {
-  Inputs out = in;
-  out.problem.seqlen_q = count;
-  out.q = in.q.narrow(2, begin, count);
-  if (in.dout.defined()) out.dout = in.dout.narrow(2, begin, count);
-  if (in.dlse.defined()) out.dlse = in.dlse.narrow(2, begin, count);
-  return out;
-}
-
-Inputs keep_keys(const Inputs& in, int64_t begin, int64_t count) {
-  Inputs out = in;
-  out.problem.seqlen_kv = count;
-  out.k = in.k.narrow(2, begin, count);
-  out.v = in.v.narrow(2, begin, count);
-  if (in.key_padding_mask.defined()) out.key_padding_mask = in.key_padding_mask.narrow(1, begin, count);
-  return out;
-}
-
 Inputs keep_dims(const Inputs& in, const std::string& what, int64_t count) {
   Inputs out = in;
   if (what == "dims") {
@@ -102,7 +84,7 @@ Inputs keep(const Inputs& in, const std::string& edit, std::istringstream& words
   const AttentionProblem& p = in.problem;
   const bool range = what == "batch" || what == "queries" || what == "keys";
   if (range && !(words >> count)) refuse(edit, "it needs a begin and a count");
-  const int64_t size = what == "batch"     ? p.batch
+  const int64_t size = what == "batch"     ? in.extent().batch
                        : what == "queries" ? p.seqlen_q
                        : what == "keys"    ? p.seqlen_kv
                        : what == "head"    ? p.num_heads_kv
@@ -114,8 +96,8 @@ Inputs keep(const Inputs& in, const std::string& edit, std::istringstream& words
   if (dims) count = std::exchange(begin, 0);
   if (begin < 0 || count < 1 || begin + count > size) refuse(edit, fmt::format("the inputs have {} {}", size, what));
   if (what == "batch") return slice_batch(in, begin, count);
-  if (what == "queries") return keep_queries(in, begin, count);
-  if (what == "keys") return keep_keys(in, begin, count);
+  if (what == "queries") return narrow_queries(in, begin, count);
+  if (what == "keys") return narrow_keys(in, begin, count);
   if (what == "head") return keep_head(in, begin);
   return keep_dims(in, what, count);
 }
@@ -134,7 +116,7 @@ void add_parts(const Inputs& in, std::vector<std::string>& out) {
       out.push_back(fmt::format("keep {} {} {}", what, size - count, count));
     }
   };
-  parts("batch", p.batch);
+  parts("batch", in.extent().batch);
   for (int64_t h = 0; p.num_heads_kv > 1 && h < p.num_heads_kv; ++h) out.push_back(fmt::format("keep head {}", h));
   parts("queries", p.seqlen_q);
   parts("keys", p.seqlen_kv);
@@ -151,6 +133,11 @@ Inputs apply_edit(const Inputs& in, const std::string& edit) {
   if (verb == "keep") return keep(in, edit, words);
   words >> name;
   Inputs out = in;
+  if (verb == "drop" && name == "sequences") {
+    out.kind = Sequences::kWhole;
+    out.sequences.clear();
+    return out;
+  }
   at::Tensor* t = member(out, name);
   if (t == nullptr) refuse(edit, "there is no tensor '" + name + "'");
   if (!t->defined()) refuse(edit, "these inputs have no " + name);
@@ -171,6 +158,7 @@ Inputs apply_edit(const Inputs& in, const std::string& edit) {
 
 std::vector<std::string> edit_candidates(const Inputs& in, bool structure) {
   std::vector<std::string> out;
+  if (structure && in.kind != Sequences::kWhole) out.push_back("drop sequences");
   if (structure) add_parts(in, out);
   if (in.dlse.defined()) out.push_back("drop dlse");
   if (structure && in.key_padding_mask.defined()) out.push_back("drop key_padding_mask");

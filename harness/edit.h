@@ -2,9 +2,9 @@
 //   "zero q"        every element 0                 (q, k, v, dout, dlse)
 //   "ones v"        every element 1
 //   "pow2 k"        every element to the power of two below it, sign kept
-//   "drop dlse"     no gradient for lse/rem         (dlse, key_padding_mask)
+//   "drop dlse"     no gradient for lse/rem         (dlse, key_padding_mask, sequences: the tensors as a whole batch)
 //   "keep batch 0 1", "keep queries 3 1", "keep keys 0 8", "keep head 2", "keep dims 4", "keep dims_v 4"
-//                   a part of the problem: begin and count; one KV head with its group; the first dims
+//                   a part of the problem: begin and count (of packed sequences for batch); one KV head with its group; the first dims
 #pragma once
 
 #include <string>

@@ -53,17 +53,43 @@ float draw_magnitude(LogitFill fill) {
   return 0.0F;
 }
 
+/// Whole batches in four of five cases. Nothing is drawn where the domain holds one kind alone.
+Sequences draw_sequences(const CaseDomain& domain) {
+  EnumSet<Sequences> kinds = domain.sequences;
+  if (!domain.poison.contains(false) && domain.padding == EnumSet<KeyPadding>{KeyPadding::kNone})
+    kinds = kinds.without(Sequences::kWhole);
+  if (kinds.members().size() == 1) return kinds.members().front();
+  if (kinds.contains(Sequences::kWhole)) {
+    if (!one_in(5)) return Sequences::kWhole;
+    kinds = kinds.without(Sequences::kWhole);
+  }
+  return one_of(kinds.members());
+}
+
+/// Two or more sequences in three of four cases with them, where the domain holds such cases.
+CaseDomain sized_for(const CaseDomain& domain, Case& c) {
+  if (c.sequences == Sequences::kWhole || one_in(4)) return domain;
+  CaseDomain several = domain;
+  several.batch.lo = std::max<int64_t>(2, domain.batch.lo);
+  AttentionProblem smallest = c.problem;
+  if (several.batch.empty() || set_smallest_sizes(several, smallest)) return domain;
+  c.problem = smallest;
+  return several;
+}
+
 void draw_padding(const CaseDomain& domain, Case& c) {
   EnumSet<KeyPadding> padding = domain.padding;
-  if (!domain.poison.contains(false)) padding = padding.without(KeyPadding::kNone);
+  const bool whole = c.sequences == Sequences::kWhole;
+  if (!domain.poison.contains(false) && whole) padding = padding.without(KeyPadding::kNone);
   c.padding = member_of(padding, padding.contains(KeyPadding::kNone) ? 5 : 1);
-  c.poison = c.padding != KeyPadding::kNone && domain.poison.contains(true) && (!domain.poison.contains(false) || !one_in(2));
+  c.poison = (c.padding != KeyPadding::kNone || !whole) && domain.poison.contains(true) && (!domain.poison.contains(false) || !one_in(2));
 }
 
 /// Layouts that come to the same as another here are left out, if any other is left; packed ones, rarely possible, come often.
-Layout draw_layout(const CaseDomain& domain, const AttentionProblem& p) {
+Layout draw_layout(const CaseDomain& domain, const Case& c) {
+  const AttentionProblem& p = c.problem;
   EnumSet<Layout> layouts = domain.layouts;
-  if (p.batch == 1) layouts = layouts.without(Layout::kExpanded);
+  if (p.batch == 1 || c.sequences == Sequences::kPacked) layouts = layouts.without(Layout::kExpanded);
   if (p.seqlen_q != p.seqlen_kv || p.head_dim != p.head_dim_v) layouts = layouts.without(Layout::kPackedQkv);
   if (layouts.contains(Layout::kPackedQkv) && one_in(3)) return Layout::kPackedQkv;
   return member_of(layouts.empty() ? domain.layouts : layouts, 4);
@@ -73,14 +99,15 @@ Case draw(const CaseDomain& domain, const std::vector<AttentionProblem>& masks) 
   Case c;
   c.problem = one_of(masks);
   c.problem.dtype = one_of(domain.dtypes.members());
-  draw_sizes(domain, c.problem);
+  c.sequences = draw_sequences(domain);
+  draw_sizes(sized_for(domain, c), c.problem);
   c.logits = member_of(domain.logits, 5);
   c.magnitude = draw_magnitude(c.logits);
   c.problem.softmax_scale = draw_scale(domain, c);
   c.values = member_of(domain.values, 5);
   draw_padding(domain, c);
   c.dlse = one_of(domain.dlse.members());
-  c.layout = draw_layout(domain, c.problem);
+  c.layout = draw_layout(domain, c);
   c.seed = *rc::gen::inRange<uint64_t>(0, 1000000);
   return c;
 }

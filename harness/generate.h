@@ -12,7 +12,7 @@ namespace attest {
 Case generate(uint64_t seed, uint64_t index, const CaseDomain& domain);
 
 /// Smaller cases to try, best first (the biggest jump first), all valid and inside `domain`. Never contains `c`.
-/// Sizes shrink towards 1, (Hq, Hkv) together, dtype stays, masks, fills and layout towards their plainest, seed stays.
+/// Sizes shrink towards 1, (Hq, Hkv) together, dtype stays, masks, sequences, fills and layout towards their plainest, seed stays.
 std::vector<Case> shrink_candidates(const Case& c, const CaseDomain& domain);
 
 /// A number that never rises along an accepted shrink: how complicated a case is.

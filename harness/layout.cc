@@ -30,7 +30,8 @@ at::Tensor misaligned(const Operand& o) {
   return nan({elements + 8}, o.type).narrow(0, 1 + o.draw % 7, elements).view(o.sizes);
 }
 
-at::Tensor place(const Operand& o, Layout layout) {
+at::Tensor place(const Operand& o, Layout layout, bool packed) {
+  if (packed) return place({{o.sizes[0], o.sizes[2], o.sizes[1], o.sizes[3]}, o.type, o.draw}, layout, false).transpose(1, 2);
   switch (layout) {
     case Layout::kTransposed:
     case Layout::kPackedQkv:
@@ -49,12 +50,12 @@ at::Tensor place(const Operand& o, Layout layout) {
 
 }  // namespace
 
-Inputs allocate(const Case& c) {
-  const AttentionProblem& p = c.problem;
+Inputs allocate(const Case& c, const AttentionProblem& p) {
+  const bool packed = c.sequences == Sequences::kPacked;
   const at::ScalarType type = scalar_type(p.dtype);
   const PhiloxBlock draw = Noise(c.seed).block(Stream::kLayout, {});
   Inputs in{.problem = p};
-  in.dout = place({{p.batch, p.num_heads_q, p.seqlen_q, p.head_dim_v}, type, draw[3]}, c.layout);
+  in.dout = place({{p.batch, p.num_heads_q, p.seqlen_q, p.head_dim_v}, type, draw[3]}, c.layout, packed);
   if (c.layout == Layout::kPackedQkv && p.seqlen_q == p.seqlen_kv && p.head_dim == p.head_dim_v) {
     const at::Tensor buffer = transposed({{p.batch, p.num_heads_q + 2 * p.num_heads_kv, p.seqlen_q, p.head_dim}, type, 0});
     in.q = buffer.narrow(1, 0, p.num_heads_q);
@@ -62,9 +63,9 @@ Inputs allocate(const Case& c) {
     in.v = buffer.narrow(1, p.num_heads_q + p.num_heads_kv, p.num_heads_kv);
     return in;
   }
-  in.q = place({{p.batch, p.num_heads_q, p.seqlen_q, p.head_dim}, type, draw[0]}, c.layout);
-  in.k = place({{p.batch, p.num_heads_kv, p.seqlen_kv, p.head_dim}, type, draw[1]}, c.layout);
-  in.v = place({{p.batch, p.num_heads_kv, p.seqlen_kv, p.head_dim_v}, type, draw[2]}, c.layout);
+  in.q = place({{p.batch, p.num_heads_q, p.seqlen_q, p.head_dim}, type, draw[0]}, c.layout, packed);
+  in.k = place({{p.batch, p.num_heads_kv, p.seqlen_kv, p.head_dim}, type, draw[1]}, c.layout, packed);
+  in.v = place({{p.batch, p.num_heads_kv, p.seqlen_kv, p.head_dim_v}, type, draw[2]}, c.layout, packed);
   return in;
 }
 

@@ -1,4 +1,5 @@
-// *The* definition of which key a query may look at; used by oracles and by tests, never by kernels.
+// *The* definition of which key a query may look at; used by oracles and by tests, never by kernels. It is that of one sequence:
+// inputs that hold several are cut into them first (one_sequence, harness/tensors.h).
 #pragma once
 
 #include <cstdint>

@@ -8,18 +8,33 @@
 #include "harness/error.h"
 #include "harness/fill.h"
 #include "harness/layout.h"
+#include "harness/lengths.h"
 #include "harness/tensors.h"
 
 namespace attest {
 namespace {
 
-/// [B, Skv] row-major, 1 = kept.
-std::vector<uint8_t> kept_keys(const Case& c) {
-  const AttentionProblem& p = c.problem;
-  std::vector<uint8_t> kept(static_cast<size_t>(p.batch * p.seqlen_kv));
-  for (int64_t b = 0; b < p.batch; ++b)
-    for (int64_t j = 0; j < p.seqlen_kv; ++j) kept[static_cast<size_t>(b * p.seqlen_kv + j)] = keeps_key(c, b, j);
-  return kept;
+/// What each row of an operand holds; [batch, rows] of the tensors, row-major.
+struct Rows {
+  std::vector<DataRow> data;
+  std::vector<uint8_t> hidden;  // 1: no query may look at it, or it is no query
+  int64_t count = 0;            // a batch element
+  bool shared = false;          // the batch elements share their memory: hidden where it is for all
+
+  const DataRow& at(const Place& place) const { return data[static_cast<size_t>(place.batch * count + place.position)]; }
+  bool hides(const Place& place, int64_t batch) const {
+    bool all = true;
+    for (int64_t b = shared ? 0 : place.batch; b <= (shared ? batch - 1 : place.batch); ++b)
+      all = all && hidden[static_cast<size_t>(b * count + place.position)] != 0;
+    return all;
+  }
+};
+
+Rows rows_of(const Case& c, std::vector<DataRow> data, int64_t count, bool keys) {
+  Rows rows{std::move(data), {}, count, c.layout == Layout::kExpanded};
+  for (const DataRow& row : rows.data)
+    rows.hidden.push_back(!row.inside || (keys && !keeps_key(c, row.batch, row.position)) ? 1 : 0);
+  return rows;
 }
 
 template <class Bits>
@@ -45,15 +60,12 @@ double poison_value(int64_t key, Dtype dtype) {
   return kValues[key % (dtype == Dtype::kFloat16 ? 3 : 4)];
 }
 
-/// `element`, but poison where no batch element that shares the memory may look.
-Element poisoned(const Element& element, const Case& c, const std::vector<uint8_t>& kept) {
-  const AttentionProblem p = c.problem;
-  const bool shared = c.layout == Layout::kExpanded;
-  return [=, &kept](const Place& at) {
-    bool hidden = true;
-    for (int64_t b = shared ? 0 : at.batch; b <= (shared ? p.batch - 1 : at.batch); ++b)
-      hidden = hidden && kept[static_cast<size_t>(b * p.seqlen_kv + at.position)] == 0;
-    return hidden ? poison_value(at.position + static_cast<int64_t>(c.seed % 4), p.dtype) : element(at);
+/// `element` where the rows' data lie; poison where no batch element that shares the memory may look.
+Element placed(const Element& element, const Case& c, const Rows& rows, int64_t batch) {
+  return [&, batch](const Place& at) {
+    if (c.poison && rows.hides(at, batch)) return poison_value(at.position + static_cast<int64_t>(c.seed % 4), c.problem.dtype);
+    const DataRow& row = rows.at(at);
+    return element({row.batch, at.head, row.position, at.dim});
   };
 }
 
@@ -63,23 +75,30 @@ at::Tensor lse_gradient(const AttentionProblem& p, const Element& element) {
   return t.squeeze(3);
 }
 
+at::Tensor padding_mask(const AttentionProblem& p, const Case& c, const Rows& keys) {
+  at::Tensor mask = at::empty({p.batch, p.seqlen_kv}, at::kBool);
+  std::ranges::transform(keys.data, mask.mutable_data_ptr<bool>(), [&](const DataRow& row) { return keeps_key(c, row.batch, row.position); });
+  return mask;
+}
+
 }  // namespace
 
 Inputs materialise(const Case& c) {
   if (auto reason = c.invalid_reason()) throw UsageError("invalid case '" + to_string(c) + "': " + *reason);
   const Fills fills = fills_of(c);
-  const std::vector<uint8_t> kept = kept_keys(c);
-  Inputs in = allocate(c);
-  const Dtype dtype = c.problem.dtype;
-  write(in.q, dtype, fills.q);
-  write(in.k, dtype, c.poison ? poisoned(fills.k, c, kept) : fills.k);
-  write(in.v, dtype, c.poison ? poisoned(fills.v, c, kept) : fills.v);
-  write(in.dout, dtype, fills.dout);
-  if (c.dlse) in.dlse = lse_gradient(c.problem, fills.dlse);
-  if (c.padding != KeyPadding::kNone) {
-    in.key_padding_mask = at::empty({c.problem.batch, c.problem.seqlen_kv}, at::kBool);
-    std::ranges::copy(kept, static_cast<uint8_t*>(in.key_padding_mask.mutable_data_ptr()));
-  }
+  const std::vector<Sequence> sequences = sequences_of(c);
+  const AttentionProblem p = tensors_of(c, sequences);
+  const Rows queries = rows_of(c, query_rows(c, p, sequences), p.seqlen_q, false);
+  const Rows keys = rows_of(c, key_rows(c, p, sequences), p.seqlen_kv, true);
+  Inputs in = allocate(c, p);
+  in.kind = c.sequences;
+  in.sequences = sequences;
+  write(in.q, p.dtype, placed(fills.q, c, queries, p.batch));
+  write(in.k, p.dtype, placed(fills.k, c, keys, p.batch));
+  write(in.v, p.dtype, placed(fills.v, c, keys, p.batch));
+  write(in.dout, p.dtype, placed(fills.dout, c, queries, p.batch));
+  if (c.dlse) in.dlse = lse_gradient(p, placed(fills.dlse, c, queries, p.batch));
+  if (c.padding != KeyPadding::kNone) in.key_padding_mask = padding_mask(p, c, keys);
   return in;
 }
 

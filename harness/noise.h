@@ -24,6 +24,7 @@ enum class Stream : uint8_t {
   kKDetail,
   kVDetail,
   kDoutDetail,
+  kLengths,
 };
 
 struct Place {

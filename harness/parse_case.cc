@@ -75,6 +75,7 @@ const std::map<std::string_view, Reader>& readers() {
        [](auto w, auto v, Draft& d) {
          if (v != "default") d.scale = number<float>(w, v);
        }},
+      {"sequences", [](auto w, auto v, Draft& d) { d.c.sequences = enumerator<Sequences>(w, v); }},
       {"padding", [](auto w, auto v, Draft& d) { d.c.padding = enumerator<KeyPadding>(w, v); }},
       {"logits", [](auto w, auto v, Draft& d) { read_logits(w, v, d.c); }},
       {"values", [](auto w, auto v, Draft& d) { d.c.values = enumerator<ValueFill>(w, v); }},
@@ -102,7 +103,7 @@ void read_word(std::string_view word, Draft& draft) {
   if (equals == std::string_view::npos) return read_flag(word, draft.c);
   const auto reader = readers().find(word.substr(0, equals));
   if (reader == readers().end())
-    misunderstood(word, "no such key; known are op B Hq Hkv Sq Skv D Dv scale padding logits values layout seed");
+    misunderstood(word, "no such key; known are op B Hq Hkv Sq Skv D Dv scale sequences padding logits values layout seed");
   reader->second(word, word.substr(equals + 1), draft);
 }
 

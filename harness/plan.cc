@@ -39,7 +39,7 @@ void Plan::add_cells(bool has_gpu) {
   for (const std::string& name : options_.variants) {
     const KernelVariant& variant = registered<KernelVariant>(name, "variant");
     for (const Property* property : properties) {
-      CaseDomain op_only;
+      CaseDomain op_only = every_case();
       op_only.ops = {variant.op};
       PlannedCell planned{{variant.name, property->name}, &variant, property, variant.domain & property->domain & op_only, {}};
       planned.impossible = (planned.domain & options_.domain & affordable(variant.op)).empty_reason();
@@ -55,10 +55,15 @@ void Plan::add_cells(bool has_gpu) {
 CaseDomain Plan::affordable(Op op) const {
   CaseDomain domain;
   domain.ops = {op};
+  domain.sequences = {};
   int64_t most = 0;
   for (const Oracle* oracle : Registry<Oracle>::instance().all())
-    if (oracle->domain.ops.contains(op)) most = std::max(most, oracle->domain.max_work);
+    if (oracle->domain.ops.contains(op)) {
+      most = std::max(most, oracle->domain.max_work);
+      domain.sequences = domain.sequences | oracle->domain.sequences;
+    }
   if (most > 0) domain.max_work = most;
+  if (domain.sequences.empty()) domain.sequences = EnumSet<Sequences>::all();
   return domain;
 }
 

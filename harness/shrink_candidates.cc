@@ -64,9 +64,12 @@ class Candidates {
   void set_plainest_scale(Case& c) const {
     if (domain_.negative_or_zero_scale.contains(false)) c.problem.softmax_scale = default_softmax_scale(c.problem.head_dim);
   }
+  void set_plainest_sequences(Case& c) const { c.sequences = domain_.sequences.members().front(); }
+  /// Poison needs a place: padding, or where there is none to choose, sequences.
   void set_plainest_padding(Case& c) const {
     c.poison = !domain_.poison.contains(false);
-    c.padding = (c.poison ? domain_.padding.without(KeyPadding::kNone) : domain_.padding).members().front();
+    const bool elsewhere = c.sequences != Sequences::kWhole || domain_.padding == EnumSet<KeyPadding>{KeyPadding::kNone};
+    c.padding = (c.poison && !elsewhere ? domain_.padding.without(KeyPadding::kNone) : domain_.padding).members().front();
   }
   void set_plainest_logits(Case& c) const {
     c.logits = domain_.logits.members().front();
@@ -77,6 +80,7 @@ class Candidates {
   void set_plainest_layout(Case& c) const { c.layout = domain_.layouts.members().front(); }
   void set_plainest(Case& c) const {
     set_plainest_mask(c);
+    set_plainest_sequences(c);
     set_plainest_padding(c);
     set_plainest_logits(c);
     set_plainest_values(c);
@@ -138,6 +142,7 @@ class Candidates {
   void shrink_fields() {
     add([this](Case& c) { set_plainest_mask(c); });
     add([this](Case& c) { set_plainest_scale(c); });
+    for (Sequences sequences : domain_.sequences.members()) add([&](Case& c) { c.sequences = sequences; });
     add([this](Case& c) { set_plainest_padding(c); });
     add([this](Case& c) { set_plainest_logits(c); });
     add([this](Case& c) { set_plainest_values(c); });
@@ -167,7 +172,7 @@ double complexity(const Case& c) {
   if (p.op == Op::kSoftmax && p.causal) sum += 1;
   if (p.attend_current) sum += 1;
   if (!default_scale(p)) sum += 1;
-  sum += rank(c.padding) + rank(c.logits) + rank(c.values) + rank(c.layout) + (c.poison ? 1 : 0) + (c.dlse ? 1 : 0);
+  sum += rank(c.sequences) + rank(c.padding) + rank(c.logits) + rank(c.values) + rank(c.layout) + (c.poison ? 1 : 0) + (c.dlse ? 1 : 0);
   return sum + std::log2(1.0 + static_cast<double>(c.magnitude)) / 64;
 }
 

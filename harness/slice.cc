@@ -15,8 +15,10 @@ namespace {
 /// `f` on every tensor that is there.
 template <class F>
 Inputs each(const Inputs& in, F f) {
-  auto apply = [&](const at::Tensor& t) { return t.defined() ? f(t) : t; };
-  return {in.problem, apply(in.q), apply(in.k), apply(in.v), apply(in.dout), apply(in.dlse), apply(in.key_padding_mask)};
+  Inputs out = in;
+  for (at::Tensor* t : {&out.q, &out.k, &out.v, &out.dout, &out.dlse, &out.key_padding_mask})
+    if (t->defined()) *t = f(*t);
+  return out;
 }
 
 void check_range(const char* what, int64_t begin, int64_t count, int64_t size) {
@@ -24,21 +26,18 @@ void check_range(const char* what, int64_t begin, int64_t count, int64_t size) {
     throw UsageError(fmt::format("cannot take {} [{}, {}) of {}", what, begin, begin + count, size));
 }
 
-Inputs narrow_queries(Inputs in, int64_t begin, int64_t count) {
-  check_range("queries", begin, count, in.problem.seqlen_q);
-  in.problem.seqlen_q = count;
-  for (at::Tensor* t : {&in.q, &in.dout, &in.dlse})
-    if (t->defined()) *t = t->narrow(2, begin, count);
-  return in;
+void require_whole(const Inputs& in, const char* what) {
+  if (in.kind != Sequences::kWhole) throw UsageError(fmt::format("{} are taken of whole batches, not of sequences", what));
 }
 
-Inputs narrow_keys(Inputs in, int64_t count) {
-  check_range("keys", 0, count, in.problem.seqlen_kv);
-  in.problem.seqlen_kv = count;
-  in.k = in.k.narrow(2, 0, count);
-  in.v = in.v.narrow(2, 0, count);
-  if (in.key_padding_mask.defined()) in.key_padding_mask = in.key_padding_mask.narrow(1, 0, count);
-  return in;
+/// Packed sequences [begin, begin + count).
+Inputs slice_packed(const Inputs& in, int64_t begin, int64_t count) {
+  check_range("sequences", begin, count, static_cast<int64_t>(in.sequences.size()));
+  const Sequence &first = in.sequences[static_cast<size_t>(begin)], &last = in.sequences[static_cast<size_t>(begin + count - 1)];
+  Inputs out = in;
+  out.sequences.assign(in.sequences.begin() + begin, in.sequences.begin() + begin + count);
+  out = narrow_queries(out, first.q_begin, last.q_begin + last.n_q - first.q_begin);
+  return narrow_keys(out, first.kv_begin, last.kv_begin + last.n_kv - first.kv_begin);
 }
 
 /// index_select along the batch with the dims in the same order in memory.
@@ -77,31 +76,64 @@ at::Tensor with_tail(const at::Tensor& t, int64_t capacity) {
 
 }  // namespace
 
+Inputs narrow_queries(const Inputs& in, int64_t begin, int64_t count) {
+  check_range("queries", begin, count, in.problem.seqlen_q);
+  Inputs out = in;
+  out.problem.seqlen_q = count;
+  out.sequences = clip_queries(in.sequences, begin, count);
+  for (at::Tensor* t : {&out.q, &out.dout, &out.dlse})
+    if (t->defined()) *t = t->narrow(2, begin, count);
+  return out;
+}
+
+Inputs narrow_keys(const Inputs& in, int64_t begin, int64_t count) {
+  check_range("keys", begin, count, in.problem.seqlen_kv);
+  Inputs out = in;
+  out.problem.seqlen_kv = count;
+  out.sequences = clip_keys(in.sequences, begin, count);
+  out.k = in.k.narrow(2, begin, count);
+  out.v = in.v.narrow(2, begin, count);
+  if (in.key_padding_mask.defined()) out.key_padding_mask = in.key_padding_mask.narrow(1, begin, count);
+  return out;
+}
+
 Inputs slice_batch(const Inputs& in, int64_t begin, int64_t count) {
+  if (in.kind == Sequences::kPacked) return slice_packed(in, begin, count);
   check_range("batch elements", begin, count, in.problem.batch);
   Inputs out = each(in, [&](const at::Tensor& t) { return t.narrow(0, begin, count); });
   out.problem.batch = count;
+  if (in.kind != Sequences::kLengths) return out;
+  out.sequences.assign(in.sequences.begin() + begin, in.sequences.begin() + begin + count);
+  for (Sequence& s : out.sequences) s.batch -= begin;
   return out;
 }
 
 Inputs slice_queries(const Inputs& in, int64_t begin, int64_t count) {
+  require_whole(in, "chunks of queries");
   Inputs out = narrow_queries(in, begin, count);
   if (!in.problem.causal) return out;
-  return narrow_keys(out, in.problem.position(begin + count - 1) + 1);
+  return narrow_keys(out, 0, in.problem.position(begin + count - 1) + 1);
 }
 
 Inputs first_keys(const Inputs& in, int64_t count) {
-  Inputs out = narrow_keys(in, count);
+  require_whole(in, "the first keys");
+  Inputs out = narrow_keys(in, 0, count);
   if (!in.problem.causal) return out;
   return narrow_queries(out, 0, in.problem.seqlen_q - (in.problem.seqlen_kv - count));
 }
 
 Inputs gather_batch(const Inputs& in, const std::vector<int64_t>& order) {
   for (int64_t b : order) check_range("batch elements", b, 1, in.problem.batch);
+  if (in.kind == Sequences::kPacked) throw UsageError("packed sequences are not put in another order");
   if (order.empty()) throw UsageError("an order of batch elements must name one at least");
   const at::Tensor index = at::tensor(order, at::kLong);
   Inputs out = each(in, [&](const at::Tensor& t) { return gather(t, index); });
   out.problem.batch = static_cast<int64_t>(order.size());
+  out.sequences.clear();
+  for (int64_t b : in.kind == Sequences::kLengths ? order : std::vector<int64_t>()) {
+    out.sequences.push_back(in.sequences[static_cast<size_t>(b)]);
+    out.sequences.back().batch = static_cast<int64_t>(out.sequences.size()) - 1;
+  }
   return out;
 }
 

@@ -63,7 +63,9 @@ class StorageMover {
 
 Inputs moved(const Inputs& in, at::Device target) {
   StorageMover move(target);
-  return {in.problem, move(in.q), move(in.k), move(in.v), move(in.dout), move(in.dlse), move(in.key_padding_mask)};
+  Inputs out = in;
+  for (at::Tensor* t : {&out.q, &out.k, &out.v, &out.dout, &out.dlse, &out.key_padding_mask}) *t = move(*t);
+  return out;
 }
 
 }  // namespace
@@ -84,7 +86,7 @@ std::optional<std::string> Inputs::invalid_reason() const {
   for (const Expected& e : all)
     if (auto reason = contradiction(e, q.device())) return reason;
   if (dlse.defined() && !dout.defined()) return "dlse is given without dout";
-  return std::nullopt;
+  return sequences_invalid(kind, sequences, p.batch, p.seqlen_q, p.seqlen_kv);
 }
 
 Inputs Inputs::to(Device device) const {

@@ -46,11 +46,11 @@ auto blaming_kernel(F&& call) try {
   throw LaunchError("the kernel threw something that is no std::exception");
 }
 
-const Oracle* affordable_oracle(const AttentionProblem& problem, std::string& why) {
+const Oracle* affordable_oracle(const Inputs& inputs, std::string& why) {
   why = "no oracle is registered";
   for (const Oracle* oracle : Registry<Oracle>::instance().all()) {
-    if (!oracle->domain.ops.contains(problem.op)) continue;
-    const auto excluded = oracle->domain.excludes(problem);
+    if (!oracle->domain.ops.contains(inputs.problem.op)) continue;
+    const auto excluded = oracle->domain.excludes(inputs);
     if (!excluded) return oracle;
     why = oracle->name + ": " + *excluded;
   }
@@ -72,10 +72,11 @@ Verdict qualified(Verdict verdict, const KernelVariant& variant, const Property&
 
 std::optional<std::string> outside(const CaseTrial& trial, SharedCase& shared, const Property& property) {
   const KernelVariant& variant = trial.variant();
-  const AttentionProblem& problem = shared.inputs(Device::kCpu).problem;
+  const Inputs& on_cpu = shared.inputs(Device::kCpu);
+  const AttentionProblem& problem = on_cpu.problem;
   if (problem.op != variant.op) return fmt::format("{} is for {}", variant.name, name_of(variant.op));
   if (!property.domain.ops.contains(problem.op)) return fmt::format("{} is not a law of {}", property.name, name_of(problem.op));
-  const auto check = [&](const CaseDomain& d) { return shared.made_by() ? d.excludes(*shared.made_by()) : d.excludes(problem); };
+  const auto check = [&](const CaseDomain& d) { return shared.made_by() ? d.excludes(*shared.made_by()) : d.excludes(on_cpu); };
   if (auto why = check(variant.domain)) return why;
   if (auto why = check(property.domain)) return why;
   if (!variant.refuses) return std::nullopt;
@@ -100,7 +101,7 @@ const Inputs& SharedCase::inputs(Device device) {
 size_t SharedCase::tiers() {
   if (oracle_ == nullptr) {
     std::string why;
-    oracle_ = affordable_oracle(cpu_.problem, why);
+    oracle_ = affordable_oracle(cpu_, why);
     if (oracle_ == nullptr) throw NoOracle("no oracle affords this case (" + why + ")");
     references_.resize(oracle_->tiers.size());
     time_.references.resize(oracle_->tiers.size());
@@ -131,7 +132,7 @@ const Outputs& SharedCase::baseline() {
   const std::string name = fmt::format("{}.cpu.fixed_order", name_of(cpu_.problem.op));
   const KernelVariant* variant = Registry<KernelVariant>::instance().find(name);
   if (variant == nullptr) throw OracleFailure("the baseline " + name + " is not registered");
-  return *(baseline_ = variant->run(cpu_));
+  return *(baseline_ = run_each_sequence(cpu_, variant->run));
 }
 
 Outputs SharedCase::run(const KernelVariant& variant, const Inputs& inputs) {

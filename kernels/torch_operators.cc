@@ -96,7 +96,7 @@ std::optional<std::string> refusal(const std::string& name, const Inputs& inputs
   const KernelVariant* variant = Registry<KernelVariant>::instance().find(name);
   if (variant == nullptr)
     return std::string("this build has no such kernel") + (inputs.q.is_cuda() ? "; build with nvcc to run on CUDA" : "");
-  if (auto reason = variant->domain.excludes(inputs.problem)) return reason;
+  if (auto reason = variant->domain.excludes(inputs)) return reason;
   return variant->refuses ? variant->refuses(inputs) : std::nullopt;
 }
 

@@ -10,6 +10,7 @@
 #include "harness/reference.h"
 #include "harness/tensors.h"
 #include "oracles/group_problem.h"
+#include "oracles/sequences.h"
 
 namespace attest {
 namespace {
@@ -113,14 +114,13 @@ class Evaluation {
 };
 
 Reference evaluate_certified(const Inputs& inputs, size_t tier) {
-  if (const auto reason = inputs.invalid_reason()) throw UsageError(*reason);
-  return Evaluation(inputs, tier).run();
+  return evaluate_sequences(inputs, [tier](const Inputs& one) { return Evaluation(one, tier).run(); });
 }
 
 Oracle record(Op op) {
   Oracle oracle{.name = std::string(name_of(op)) + ".certified",
                 .summary = "double, double-double, then balls, each with a proven radius",
-                .domain = {.ops = {op}, .max_work = int64_t{1} << 36},
+                .domain = {.ops = {op}, .sequences = EnumSet<Sequences>::all(), .max_work = int64_t{1} << 36},
                 .evaluate = evaluate_certified};
   const auto missing = balls_unavailable();
   for (const Tier& tier : kTiers)

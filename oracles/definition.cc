@@ -8,6 +8,7 @@
 #include "harness/tensors.h"
 #include "oracles/operand.h"
 #include "oracles/quantity_writer.h"
+#include "oracles/sequences.h"
 
 namespace attest {
 namespace {
@@ -219,8 +220,7 @@ void Evaluation::put_keys(int64_t b, int64_t kv) {
 }  // namespace
 
 Reference evaluate(const Inputs& inputs, const Definition& definition) {
-  if (const auto reason = inputs.invalid_reason()) throw UsageError(*reason);
-  return Evaluation(inputs, definition).run();
+  return evaluate_sequences(inputs, [&](const Inputs& one) { return Evaluation(one, definition).run(); });
 }
 
 }  // namespace attest

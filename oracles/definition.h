@@ -47,7 +47,7 @@ struct Definition {
   std::function<void(Row&)> backward;   // sets dz, dz_error, dz_trivial; may widen weight_error for gradients
 };
 
-/// Throws UsageError where a visible input is NaN or infinite: there the operators define nothing.
+/// Of inputs with sequences, each alone. Throws UsageError where a visible input is NaN or infinite: there the operators define nothing.
 Reference evaluate(const Inputs& inputs, const Definition& definition);
 
 }  // namespace attest

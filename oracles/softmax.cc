@@ -119,7 +119,7 @@ Reference evaluate_softmax(const Inputs& inputs, size_t) {
 const Register<Oracle> registered{{
     .name = "softmax.definition",
     .summary = "softmax attention from its definition, 192 bits",
-    .domain = {.ops = {Op::kSoftmax}, .max_work = int64_t{1} << 18},
+    .domain = {.ops = {Op::kSoftmax}, .sequences = EnumSet<Sequences>::all(), .max_work = int64_t{1} << 18},
     .tiers = {"192 bits"},
     .evaluate = evaluate_softmax,
 }};

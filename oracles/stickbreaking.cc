@@ -85,7 +85,7 @@ Reference evaluate_stickbreaking(const Inputs& inputs, size_t) {
 const Register<Oracle> registered{{
     .name = "stickbreaking.definition",
     .summary = "stick-breaking attention from its definition, in product form, 192 bits",
-    .domain = {.ops = {Op::kStickBreaking}, .max_work = int64_t{1} << 18},
+    .domain = {.ops = {Op::kStickBreaking}, .sequences = EnumSet<Sequences>::all(), .max_work = int64_t{1} << 18},
     .tiers = {"192 bits"},
     .evaluate = evaluate_stickbreaking,
 }};

@@ -32,7 +32,7 @@ Outputs snapshot(const Outputs& outputs) {
 
 std::optional<std::string> unsupported_reason(const KernelVariant& variant, const Inputs& inputs) {
   if (auto reason = inputs.problem.invalid_reason()) return reason;
-  if (auto reason = variant.domain.excludes(inputs.problem)) return reason;
+  if (auto reason = variant.domain.excludes(inputs)) return reason;
   return variant.refuses ? variant.refuses(inputs) : std::nullopt;
 }
 

@@ -42,7 +42,7 @@ std::vector<Cell> cells_of(const Record& record, const std::string& path, const 
     for (const std::string& name : selected_properties(wanted)) {
       const Property* property = Registry<Property>::instance().find(name);
       const KernelVariant* record_of = Registry<KernelVariant>::instance().find(variant);
-      const bool fits = !property->domain.excludes(record.inputs.problem) && !record_of->domain.excludes(record.inputs.problem);
+      const bool fits = !property->domain.excludes(record.inputs) && !record_of->domain.excludes(record.inputs);
       if (fits || !selection.properties.empty() || !record.property.empty()) cells.push_back({variant, name});
     }
   if (cells.empty()) throw UsageError(fmt::format("{}: no variant and property are for these inputs", path));

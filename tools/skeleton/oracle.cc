@@ -51,7 +51,7 @@ void backward(Row& row) {
 const Register<Oracle> registered{{
     .name = "NAME.definition",
     .summary = "one line",
-    .domain = {.ops = {Op::kSoftmax}, .max_work = int64_t{1} << 18},
+    .domain = {.ops = {Op::kSoftmax}, .sequences = EnumSet<Sequences>::all(), .max_work = int64_t{1} << 18},
     .tiers = {"192 bits"},
     .evaluate = [](const Inputs& inputs, size_t) {
       return evaluate(inputs, {.oracle = "NAME.definition", .no_key_lse = -std::numeric_limits<double>::infinity(),
