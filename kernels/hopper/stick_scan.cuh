@@ -60,6 +60,19 @@ __device__ __forceinline__ QuadProduct quad_product(float x, int lane) {
   return {pair * other_pair, (lane & 1 ? 1.0F : other) * (lane < 2 ? other_pair : 1.0F)};
 }
 
+/// A lane's 8 keys in a row, ascending: scores → shares of the stick before the nearest of them; returns what is left of it after the
+/// farthest.
+__device__ __forceinline__ float break_run(float (&s)[8], float scale) {
+  float own = 1.0F;
+#pragma unroll
+  for (int i = 7; i >= 0; --i) {
+    const Share share = share_of(s[i], scale);
+    s[i] = share.beta * own;
+    own *= share.rest;
+  }
+  return own;
+}
+
 /// Scores of 128 keys → weights A within the segment, times kWeightScale. stick[h]: of row h, from before the tile to after it;
 /// middle[h]: before the farther 64 keys. Sub-tile after sub-tile of 32 keys, so that one's products run beside another's shares.
 template <class Element>
@@ -69,22 +82,15 @@ __device__ __forceinline__ void break_tile(float (&s)[64], float scale, float (&
   for (int u = 3; u >= 0; --u)
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float own = 1.0F;
+      float run[8];
 #pragma unroll
-      for (int e = 1; e >= 0; --e)
-#pragma unroll
-        for (int b = 3; b >= 0; --b) {
-          float& x = s[16 * u + 4 * b + 2 * h + e];
-          const Share share = share_of(x, scale);
-          x = share.beta * own;
-          own *= share.rest;
-        }
-      const QuadProduct quad = quad_product(own, lane);
+      for (int i = 0; i < 8; ++i) run[i] = s[16 * u + i % 4 * 4 + 2 * h + i / 4];
+      const QuadProduct quad = quad_product(break_run(run, scale), lane);
       const float factor = stick[h] * quad.nearer * kWeightScale<Element>;
       if (u == 1) middle[h] = stick[h];
       stick[h] *= quad.all;
 #pragma unroll
-      for (int i = 0; i < 8; ++i) s[16 * u + i / 2 * 4 + 2 * h + i % 2] *= factor;
+      for (int i = 0; i < 8; ++i) s[16 * u + i % 4 * 4 + 2 * h + i / 4] = run[i] * factor;
     }
 }
 
