@@ -2,32 +2,20 @@
 // contract in fused_forward.cu. A thread works out the factors of a segment, then the sums of a column, one segment after the
 // other. Little code, since it is fetched anew for each call; little shared memory, so that blocks wait beside those of the
 // kernel before; everything in flight at once.
-#include "kernels/device/launch.h"
+#include "kernels/hopper/combine_values.cuh"
 #include "kernels/hopper/fused_decode.h"
 #include "kernels/hopper/fused_segments.cuh"
 
 namespace attest::fused {
 namespace {
 
-constexpr int kThreads = 128, kWarps = kThreads / 32;
-constexpr int kRoom = 32 * kThreads;  // values at once: 32 columns of 128 segments, or 128 of 32
+constexpr int kThreads = kCombineThreads, kWarps = kThreads / 32, kRoom = kCombineRoom;
 
 struct Shared {
   __align__(16) float values[kRoom];
   float4 factors[kThreads];  // keep, add, l · add
   float largest[kWarps];
 };
-
-/// Segments [first, end) of a row, from the farther end on.
-__device__ __forceinline__ void copy_values(const CombineArgs& a, Shared& shared, int row, int first_column, int first, int end) {
-  const int pieces = a.columns / 4;  // of 16 bytes
-#pragma unroll 1
-  for (int i = threadIdx.x; i < (end - first) * pieces; i += kThreads) {
-    const int column = first_column + i % pieces * 4;
-    if (column < a.partials.pitch)
-      hopper::copy_16(hopper::shared_address(shared.values + 4 * i), a.partials.at(row, first + i / pieces) + column, 16);
-  }
-}
 
 /// The factors of segments [first, end), the nearest first; m: the reference before them, then after them.
 __device__ __forceinline__ void find_factors(const CombineArgs& a, Shared& shared, int row, int first, int end, float& m) {
@@ -67,7 +55,7 @@ __global__ void __launch_bounds__(kThreads) combine_kernel(const __grid_constant
 #pragma unroll 1
   for (int end = nearest_range * (a.range_tiles / kSegmentTiles) + 1, first; end > 0; end = first) {
     first = max(0, end - kRoom / a.columns);
-    copy_values(a, shared, row, first_column, first, end);
+    copy_values(a.partials, a.columns, row, first_column, first, end, shared.values);
     find_factors(a, shared, row, first, end, m);
     hopper::wait_for_copies();
     __syncthreads();
@@ -90,21 +78,9 @@ __global__ void __launch_bounds__(kThreads) combine_kernel(const __grid_constant
 }  // namespace
 
 void launch_combine(const AttentionParams& p, CombineArgs args) {
-  constexpr int64_t kFewRows = 512;  // whose columns go to several blocks
-  args.columns = p.num_rows() <= kFewRows ? 32 : 128;
-  const int64_t chunks = (args.partials.pitch + args.columns - 1) / args.columns;
-  cudaLaunchAttribute beside_kernel_before{};
-  beside_kernel_before.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  beside_kernel_before.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(grid_of(p.num_rows() * chunks));
-  config.blockDim = dim3(kThreads);
-  config.stream = static_cast<cudaStream_t>(p.stream);
-  config.attrs = &beside_kernel_before;
-  config.numAttrs = 1;
+  args.columns = combine_columns(p.num_rows());
   const bool half = p.type == ElementType::kFloat16;
-  check_cuda(cudaLaunchKernelEx(&config, half ? combine_kernel<__half> : combine_kernel<__nv_bfloat16>, args),
-             "softmax fused combine");
+  launch_combining(half ? combine_kernel<__half> : combine_kernel<__nv_bfloat16>, p, args, "softmax fused combine");
 }
 
 }  // namespace attest::fused

@@ -2,74 +2,54 @@
 // KV head's group, and takes such pieces of work in turns; fused_combine.cu does the rest. Contract: fused_forward.cu, whose sums
 // these are in the same order. A tile's scores are cut by keys (warp w: keys 32w … 32w + 31, one group of the sum of l), its
 // values by columns, so that four warps share a tile and nothing is summed across them but l. One more warp copies.
-#include "kernels/hopper/fused_decode_producer.cuh"
+#include "kernels/hopper/fused_decode_warp.cuh"
 #include "kernels/hopper/fused_segments.cuh"
-#include "kernels/hopper/mma.cuh"
 
 namespace attest::fused {
+
+/// Neighbours in number share their keys, then differ by head.
+__device__ __forceinline__ DecodeWork work_of(const DecodeArgs& a, int number) {
+  const int heads_kv = a.problem.heads / a.problem.group, of_all = number / a.row_tiles, rest = of_all / heads_kv;
+  DecodeWork w{number % a.row_tiles, of_all % heads_kv, rest % a.problem.batch, rest / a.problem.batch, 0, 0};
+  w.first_tile = w.segment * kSegmentTiles;
+  w.last_tile = min(w.first_tile + kSegmentTiles, (a.problem.seqlen_kv + kKeyTile - 1) / kKeyTile) - 1;
+  return w;
+}
+
 namespace {
+
+/// What warps tell each other of a tile, each part read between two meetings of all of them and written between others; and the
+/// queries of a piece.
+template <int kHeadDim>
+struct Exchange {
+  using S = DecodeShape<kHeadDim>;
+  float largest[S::kWarps][kRowTile];
+  float sums[S::kWarps][2][32];
+  __align__(16) char weights[kRowTile * S::kWeightPitch];
+  __align__(16) char query[kRowTile * S::kQueryPitch];
+};
 
 template <int kHeadDim>
 using Shape = DecodeShape<kHeadDim>;
-template <int kHeadDim>
-using Exchange = DecodeExchange<kHeadDim>;
 template <int kHeadDim>
 using Ring = DecodeRing<kHeadDim>;
 using Work = DecodeWork;
 using Row = DecodeRow;
 
-/// Where in a tile (blocks of 64 columns, 128-byte swizzle) the 16 bytes `chunk` of a row lie.
-__device__ __forceinline__ uint32_t in_tile(int row, int chunk) {
-  return chunk / 8 * kKeyTile * 128 + row * 128 + ((chunk % 8 ^ row % 8) << 4);
-}
-
 template <class Element, int kHeadDim>
-struct Consumer {
+struct Consumer : DecodeWarp<kHeadDim> {
   using S = Shape<kHeadDim>;
+  using Base = DecodeWarp<kHeadDim>;
+  using Base::ring, Base::warp, Base::lane, Base::at;
   const DecodeArgs& a;
-  const Ring<kHeadDim>& ring;
   Exchange<kHeadDim>& exchange;
-  const int warp, lane;
-  uint32_t query[kHeadDim / 16][4];
   float s[16], o[S::kColumns / 2];
   Running run;
-  Position<S::kSlots> at;
-  uint32_t filled = 0;  // parity of the queries' slot
   bool upper;           // whether the row tile has more than 8 rows; if not, what the other 8 hold is never used
 
   __device__ __forceinline__ Consumer(const DecodeArgs& args, const Ring<kHeadDim>& r, Exchange<kHeadDim>& e)
-      : a(args), ring(r), exchange(e), warp(__shfl_sync(~0U, threadIdx.x / 32, 0)), lane(threadIdx.x % 32) {}
+      : Base(r), a(args), exchange(e) {}
 
-  /// Where this lane's row of an A operand of 16 × 16 begins, for load_matrices.
-  __device__ __forceinline__ uint32_t operand(const char* rows, int pitch) const {
-    return hopper::shared_address(rows) + lane % 16 * pitch + lane / 16 * 16;
-  }
-  __device__ __forceinline__ void load_query() {
-    ring.query_full().wait(filled);
-    const uint32_t from = operand(exchange.query, S::kQueryPitch);
-#pragma unroll
-    for (int k = 0; k < kHeadDim / 16; ++k) hopper::load_matrices(query[k], from + 32 * k);
-    release(ring.query_empty());
-    filled ^= 1;
-  }
-  __device__ __forceinline__ void release_tile() {
-    release(ring.empty(at.stage));
-    at.step();
-  }
-
-  __device__ __forceinline__ void score() {
-    clear(s);
-    const int row = 32 * warp + lane % 8 + lane / 16 * 8, chunk = lane / 8 % 2;
-#pragma unroll
-    for (int k = 0; k < kHeadDim / 16; ++k)
-#pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {
-        uint32_t keys[4];
-        hopper::load_matrices(keys, ring.tile(at.stage) + in_tile(row + 16 * pair, 2 * k + chunk));
-        hopper::warp_multiply_add<Element>(s + 8 * pair, query[k], keys[0], keys[1]);
-        hopper::warp_multiply_add<Element>(s + 8 * pair + 4, query[k], keys[2], keys[3]);
-      }
-  }
   __device__ __forceinline__ void hide_unseen(const Work& w, const int (&last)[2], int first_key) {
     if (first_key + 31 > __shfl_sync(~0U, last[0], 0)) hide(s, last, first_key, 2 * (lane % 4));
     if (a.problem.keep)
@@ -99,43 +79,32 @@ struct Consumer {
     run.l[h] = fmaf(run.l[h], run.rescale[h], (sum(0) + sum(1)) + (sum(2) + sum(3)));
   }
 
-  __device__ __forceinline__ void add_values() {
+  __device__ __forceinline__ void add_tile() {
 #pragma unroll
     for (int i = 0; i < S::kColumns / 2; ++i) o[i] *= run.rescale[i / 2 % 2];
-    const uint32_t weights = operand(exchange.weights, S::kWeightPitch);
-    const int row = lane % 16, chunk = warp * S::kColumns / 8 + lane / 16;
+    const uint32_t tile = ring.tile(at.stage);
 #pragma unroll
-    for (int k = 0; k < kKeyTile / 16; ++k) {
-      uint32_t weight[4];
-      hopper::load_matrices(weight, weights + 32 * k);
-#pragma unroll
-      for (int pair = 0; pair < S::kColumns / 16; ++pair) {
-        uint32_t values[4];
-        hopper::load_transposed(values, ring.tile(at.stage) + in_tile(16 * k + row, chunk + 2 * pair));
-        hopper::warp_multiply_add<Element>(o + 8 * pair, weight, values[0], values[1]);
-        hopper::warp_multiply_add<Element>(o + 8 * pair + 4, weight, values[2], values[3]);
-      }
-    }
+    for (int k = 0; k < kKeyTile / 16; ++k)
+      this->template add_values<Element>(o, exchange.weights, k,
+                                         [&](int chunk) { return tile + in_tile(16 * k + lane % 16, chunk); });
   }
-
-  __device__ __forceinline__ void meet_warps() const { hopper::named_sync(1, 32 * S::kWarps); }
 
   __device__ __forceinline__ void step(const Work& w, const int (&last)[2], int tile) {
     ring.full(at.stage).wait(at.phase);
-    score();
-    release_tile();
+    this->template score<Element>(s, 32 * warp + lane % 8 + lane / 16 * 8, 16);
+    this->release_tile();
     hide_unseen(w, last, tile * kKeyTile + 32 * warp);
     tell_largest<0>();
     if (upper) tell_largest<1>();
-    meet_warps();
+    this->meet_warps();
     soften<0>();
     if (upper) soften<1>();
-    meet_warps();
+    this->meet_warps();
     add_sums<0>();
     if (upper) add_sums<1>();
     ring.full(at.stage).wait(at.phase);
-    add_values();
-    release_tile();
+    add_tile();
+    this->release_tile();
   }
 
   __device__ __forceinline__ void leave(const Work& w, int h, const Row& r) const {
@@ -143,18 +112,15 @@ struct Consumer {
     if (!r.exists) return;
     const int64_t row = (int64_t{w.batch} * a.problem.heads + r.head) * a.problem.seqlen_q + r.query;
     if (warp == 0 && lane % 4 == 0) *a.partials.sums_at(row, w.segment) = make_float2(run.m[h], l);
-    float* to = a.partials.at(row, w.segment) + warp * S::kColumns + 2 * (lane % 4);
-#pragma unroll
-    for (int i = 0; i < S::kColumns / 8; ++i)
-      if (warp * S::kColumns + 8 * i < a.partials.pitch)
-        *reinterpret_cast<float2*>(to + 8 * i) = make_float2(o[4 * i + 2 * h], o[4 * i + 2 * h + 1]);
+    this->leave_columns(o, h, a.partials.at(row, w.segment), a.partials.pitch);
   }
 
   __device__ __forceinline__ void attend(const Work& w) {
     const Row rows[2] = {Row(a.problem, w, lane / 4), Row(a.problem, w, lane / 4 + 8)};
     const int last[2] = {last_visible(a.problem, rows[0].query), last_visible(a.problem, rows[1].query)};
     upper = a.problem.group * a.problem.seqlen_q > kRowTile * w.row_tile + 8;
-    load_query();
+    ring.query_full().wait(this->filled);
+    this->load_query(exchange.query);
     run.clear();
     run.rescale[1] = 1.0F;
     clear(o);
@@ -181,7 +147,12 @@ __global__ void __launch_bounds__(Shape<kHeadDim>::kThreads, 1) decode_kernel(co
   if (threadIdx.x < 32 * Shape<kHeadDim>::kWarps)
     Consumer<Element, kHeadDim>(a, ring, exchange).consume();
   else
-    produce_decode(a, ring, exchange);
+    produce_decode<kHeadDim>(
+        a, ring, exchange.query,
+        [&](const CUtensorMap& map, int tile, int slot, const Work& w) {
+          load_rows<kHeadDim, kKeyTile>(ring.tile(slot), map, ring.full(slot), tile * kKeyTile, w.kv_head, w.batch);
+        },
+        [](const Work&, int) { return true; }, [](int) {});
 }
 
 template <class Element, int kHeadDim>

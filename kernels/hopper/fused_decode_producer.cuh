@@ -1,4 +1,5 @@
-// The decode kernel's shared memory, work and producer warp; fused_decode.cu has the contract.
+// What the kernels for few queries of both operators share: a block's memory, its work, and the producer warp. fused_decode.cu and
+// stick_decode.cu have the contracts; fused_decode_warp.cuh has what their other warps share.
 #pragma once
 
 #include "kernels/hopper/fused_decode.h"
@@ -18,17 +19,6 @@ struct DecodeShape {
   static constexpr int kWeightPitch = 2 * kKeyTile + 16;
 };
 
-/// What warps tell each other of a tile, each part read between two meetings of all of them and written between others; and the
-/// queries of a piece.
-template <int kHeadDim>
-struct DecodeExchange {
-  using S = DecodeShape<kHeadDim>;
-  float largest[S::kWarps][kRowTile];
-  float sums[S::kWarps][2][32];
-  __align__(16) char weights[kRowTile * S::kWeightPitch];
-  __align__(16) char query[kRowTile * S::kQueryPitch];
-};
-
 /// Slots for tiles, of keys and of values in turn, and one for queries.
 template <int kHeadDim>
 struct DecodeRing {
@@ -41,9 +31,9 @@ struct DecodeRing {
   __device__ __forceinline__ hopper::Barrier empty(int slot) const { return {barriers + 16 * slot + 8}; }
   __device__ __forceinline__ hopper::Barrier query_full() const { return full(S::kSlots); }
   __device__ __forceinline__ hopper::Barrier query_empty() const { return empty(S::kSlots); }
-  __device__ __forceinline__ void init() const {
+  __device__ __forceinline__ void init(int query_arrivals = 32) const {
     for (int slot = 0; slot <= S::kSlots; ++slot)
-      full(slot).init(slot < S::kSlots ? 1 : 32), init_for_releases(empty(slot), S::kWarps);
+      full(slot).init(slot < S::kSlots ? 1 : query_arrivals), init_for_releases(empty(slot), S::kWarps);
     hopper::publish_barriers();
   }
 };
@@ -51,19 +41,11 @@ struct DecodeRing {
 struct DecodeWork {
   int row_tile, kv_head, batch, segment, first_tile, last_tile;
 };
-/// Neighbours in number share their keys, then differ by head.
-__device__ __forceinline__ DecodeWork work_of(const DecodeArgs& a, int number) {
-  const int heads_kv = a.problem.heads / a.problem.group, of_all = number / a.row_tiles, rest = of_all / heads_kv;
-  DecodeWork w{number % a.row_tiles, of_all % heads_kv, rest % a.problem.batch, rest / a.problem.batch, 0, 0};
-  w.first_tile = w.segment * kSegmentTiles;
-  w.last_tile = min(w.first_tile + kSegmentTiles, (a.problem.seqlen_kv + kKeyTile - 1) / kKeyTile) - 1;
-  return w;
-}
-
 /// The head and query of a row of a row tile.
 struct DecodeRow {
   int head, query;
   bool exists;
+  template <class Problem>
   __device__ __forceinline__ DecodeRow(const Problem& problem, const DecodeWork& w, int in_tile) {
     const int row = kRowTile * w.row_tile + in_tile;
     query = row / problem.group;
@@ -73,8 +55,8 @@ struct DecodeRow {
 };
 
 /// By a whole warp: 16 bytes at a time, zeros past head_dim and for rows that don't exist.
-template <int kHeadDim>
-__device__ __forceinline__ void copy_query(const DecodeArgs& a, const DecodeWork& w, uint32_t to, hopper::Barrier full) {
+template <int kHeadDim, class Args>
+__device__ __forceinline__ void copy_query(const Args& a, const DecodeWork& w, uint32_t to, hopper::Barrier full) {
   constexpr int kPieces = kHeadDim / 8;  // of a row
   const int column = threadIdx.x % kPieces * 8, bytes = min(16, max(0, 2 * (a.problem.head_dim - column)));
 #pragma unroll 1
@@ -86,29 +68,37 @@ __device__ __forceinline__ void copy_query(const DecodeArgs& a, const DecodeWork
   hopper::arrive_after_copies(full);
 }
 
-template <int kHeadDim>
-__device__ __forceinline__ void produce_decode(const DecodeArgs& a, const DecodeRing<kHeadDim>& ring, const DecodeExchange<kHeadDim>& exchange) {
+/// Piece after piece. `load(map, tile, slot, work)`, by one lane, has a tile copied; `begins(work, number)`, by the whole warp, says
+/// whether a piece is to be worked at all; `announce(number)` tells the consumers before they get its queries at `query`. Returns the
+/// parity with which the queries' slot is free.
+template <int kHeadDim, class Args, class Load, class Begins, class Announce>
+__device__ __forceinline__ uint32_t produce_decode(const Args& a, const DecodeRing<kHeadDim>& ring, const char* query, Load&& load,
+                                                   Begins&& begins, Announce&& announce) {
   Position<DecodeShape<kHeadDim>::kSlots> at;
   uint32_t freed = 1;  // parity of the queries' slot
-  const auto load = [&](const CUtensorMap& map, int tile, const DecodeWork& w) {
+  const auto load_next = [&](const CUtensorMap& map, int tile, const DecodeWork& w) {
     if (threadIdx.x % 32 == 0) {
       ring.empty(at.stage).wait(at.phase ^ 1);
       ring.full(at.stage).arrive_expecting(DecodeShape<kHeadDim>::kTileBytes);
-      load_rows<kHeadDim, kKeyTile>(ring.tile(at.stage), map, ring.full(at.stage), tile * kKeyTile, w.kv_head, w.batch);
+      load(map, tile, at.stage, w);
     }
     at.step();
   };
-  for (int number = blockIdx.x; number < a.count; number += gridDim.x, freed ^= 1) {
+  for (int number = blockIdx.x; number < a.count; number += gridDim.x) {
     const DecodeWork w = work_of(a, number);
+    if (!begins(w, number)) continue;
     for (int n = w.last_tile; n >= w.first_tile; --n) {
-      load(a.k, n, w);
-      load(a.v, n, w);
+      load_next(a.k, n, w);
+      load_next(a.v, n, w);
       if (n != w.last_tile) continue;
       __syncwarp();
       ring.query_empty().wait(freed);
-      copy_query<kHeadDim>(a, w, hopper::shared_address(exchange.query), ring.query_full());
+      freed ^= 1;
+      announce(number);
+      copy_query<kHeadDim>(a, w, hopper::shared_address(query), ring.query_full());
     }
   }
+  return freed;
 }
 
 }  // namespace attest::fused
