@@ -147,6 +147,7 @@ template <int kRank>
 struct Boxes {
   cuuint64_t sizes[kRank], strides[kRank - 1];  // in elements; the first dimension has stride 1
   cuuint32_t box[kRank];
+  cuuint32_t step = 1;  // between the box's rows
 };
 
 template <int kRank>
@@ -154,7 +155,7 @@ CUtensorMap encode(const AttentionParams& p, const View<const void>& x, const Bo
   const bool half = p.type == ElementType::kFloat16;
   cuuint64_t strides[kRank - 1];
   cuuint32_t steps[kRank];
-  for (int i = 0; i < kRank; ++i) steps[i] = 1;
+  for (int i = 0; i < kRank; ++i) steps[i] = i == 1 ? b.step : 1;
   for (int i = 0; i + 1 < kRank; ++i) strides[i] = b.sizes[i + 1] == 1 ? 16 : 2 * b.strides[i];
   CUtensorMap map;
   const CUresult result =
@@ -185,6 +186,16 @@ CUtensorMap interleaved_map(const AttentionParams& p, const Matrix& x, int run) 
                     {size_of(run * d.row), size_of(d.row), size_of(d.head), size_of(d.batch)},
                     {64, 8, static_cast<cuuint32_t>(run), 1, 1}},
                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+}
+
+CUtensorMap every_fourth_map(const AttentionParams& p, const Matrix& x, int rows) {
+  const View<const void>& d = x.data;
+  return encode<4>(p, d,
+                   {{size_of(x.head_dim), size_of(x.rows), size_of(x.heads), size_of(p.batch)},
+                    {size_of(d.row), size_of(d.head), size_of(d.batch)},
+                    {64, static_cast<cuuint32_t>(rows), 1, 1},
+                    4},
+                   CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
 }
 
 }  // namespace attest::fused

@@ -48,5 +48,7 @@ CUtensorMap tensor_map(const AttentionParams& p, const Matrix& x, int box_rows,
 /// For boxes of 8·run rows × 64, at multiples of 8·run, whose rows come in another order: row run·r + b as number 8b + r, so that
 /// a thread's accumulators of a product with them belong to 2·run consecutive rows. x.rows counts up to the next multiple of `run`.
 CUtensorMap interleaved_map(const AttentionParams& p, const Matrix& x, int run);
+/// For boxes of rows r, r + 4, r + 8, … × 64, as many as there are of `rows` rows: the same order by four copies, for any x.rows.
+CUtensorMap every_fourth_map(const AttentionParams& p, const Matrix& x, int rows);
 
 }  // namespace attest::fused

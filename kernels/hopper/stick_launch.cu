@@ -2,6 +2,8 @@
 #include "kernels/hopper/fused_operands.h"
 #include "kernels/hopper/host_launch.h"
 #include "kernels/hopper/stick_backward.h"
+#include "kernels/hopper/stick_decode.h"
+#include "kernels/hopper/stick_host.h"
 
 namespace attest::stick {
 namespace {
@@ -17,22 +19,6 @@ using fused::work_of;
 constexpr int kCounters = 64;      // of which three are used: forward, dq, dk and dv
 constexpr int64_t kKeyRows = 8;    // what interleaved maps ask for
 constexpr int64_t kMostSaved = int64_t{512} << 20;
-
-Problem problem_of(const AttentionParams& p, const Operands& operands) {
-  // q holds the sign; a scale of 0 has made q zero. The floor keeps −∞ · scale = −∞ where the scale is a subnormal.
-  const float scale = p.softmax_scale == 0.0F ? 1.0F : std::abs(p.softmax_scale);
-  return {.batch = static_cast<int>(p.batch),
-          .heads = static_cast<int>(p.num_heads_q),
-          .group = static_cast<int>(p.group()),
-          .seqlen_q = static_cast<int>(p.seqlen_q),
-          .seqlen_kv = static_cast<int>(p.seqlen_kv),
-          .head_dim = static_cast<int>(p.head_dim),
-          .head_dim_v = static_cast<int>(p.head_dim_v),
-          .first_limit = static_cast<int>(p.seqlen_kv - p.seqlen_q - (p.attend_current ? 0 : 1)),
-          .logit_scale = std::max(scale * fused::kLog2E, std::numeric_limits<float>::min()),
-          .keep = operands.keep,
-          .keep_words = operands.keep_words};
-}
 
 struct Sizes {
   int64_t heads, padded_rows, tiles;
@@ -71,6 +57,12 @@ struct Workspace {
     operands = fused::prepare_operands(p, arena, kKeyRows);
   }
 };
+
+/// Whether decode() takes the forward: few queries, no gradients. From shapes alone; the bits are the same.
+bool is_decoded(const AttentionParams& p) {
+  constexpr int64_t kMostRows = 64;  // of a KV head's group
+  return !p.backward() && p.seqlen_q <= kMostDecodeQueries && p.seqlen_q * p.group() <= kMostRows && !decode_unsupported_reason(p);
+}
 
 /// Batch elements and KV heads of a problem, as a problem.
 AttentionParams part_of(AttentionParams p, int64_t batch, int64_t batches, int64_t kv_head, int64_t kv_heads) {
@@ -125,10 +117,12 @@ int64_t workspace_bytes(const AttentionParams& p) {
   const auto bytes = [](const AttentionParams& x, bool recompute) { return Workspace(x, nullptr, recompute).arena.used(); };
   AttentionParams forward_alone = p;
   forward_alone.dout = {};
-  if (!p.backward()) return bytes(p, false);
+  if (!p.backward()) return std::max(bytes(p, false), is_decoded(p) ? decode_workspace_bytes(p) : 0);
   const Step step = step_of(p);
   return std::max(bytes(forward_alone, false), bytes(part_of(p, 0, step.batches, 0, step.kv_heads), !Sizes(p).fit()));
 }
+
+bool needs_cleared_workspace(const AttentionParams& p) { return !is_decoded(p); }
 
 void clear_workspace(const AttentionParams& p, void* workspace) {
   const CudaDevice device(p.device);
@@ -202,6 +196,7 @@ void launch_backward(const AttentionParams& p, void* saved, void* memory) {
 void forward(const AttentionParams& p, void* saved, void* memory) {
   check(p);
   const CudaDevice device(p.device);
+  if (saved == nullptr && is_decoded(p)) return decode(p, {}, memory);
   AttentionParams alone = p;
   alone.dout = {};
   const Workspace workspace(alone, memory, false);
