@@ -4,6 +4,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include "kernels/device/cuda_run.h"
+#include "kernels/hopper/cuda_stick.h"
 #include "kernels/hopper/stick.h"
 
 namespace attest {
@@ -17,7 +18,7 @@ Outputs run(const Inputs& in) {
   const int64_t saved_bytes = in.backward() ? stick::saved_bytes(p) : 0;
   const at::Tensor saved = at::empty({saved_bytes}, in.q.options().dtype(at::kByte));
   void* const sticks = saved_bytes > 0 ? saved.data_ptr() : nullptr;
-  stick::clear_workspace(p, workspace.data_ptr());
+  if (sticks != nullptr || stick::needs_cleared_workspace(p)) stick::clear_workspace(p, workspace.data_ptr());
   stick::forward(p, sticks, workspace.data_ptr());
   if (in.backward()) stick::backward(p, sticks, workspace.data_ptr());
   return out;
@@ -28,12 +29,16 @@ std::optional<std::string> refuses(const Inputs& in) {
   return stick::unsupported_reason(fixed_order::params_on_device(in, {}));
 }
 
-ToleranceContract contract() {
+}  // namespace
+
+ToleranceContract stick_contract() {
   return {.tolerance = forward_error(2),
           .arithmetic = {.accumulate = Arithmetic::Accumulate::kMatrixUnit, .operands_rounded = true, .p_in_fp16_unscaled = true},
           .reason = "weights and dz are rounded to the input dtype before a matrix product (in fp16 times a power of two, which loses "
                     "less than the declared arithmetic may); sums, sticks and shares are fp32, and 1 − β is never a difference"};
 }
+
+namespace {
 
 const Register<KernelVariant> registered{{
     .name = "stickbreaking.cuda.fused",
@@ -44,7 +49,7 @@ const Register<KernelVariant> registered{{
                .dtypes = {Dtype::kFloat16, Dtype::kBFloat16},
                .head_dim = {1, 128},
                .head_dim_v = {1, 128}},
-    .contract = contract(),
+    .contract = stick_contract(),
     .promises = fixed_order::every_promise(),
     .refuses = refuses,
     .run = run,
