@@ -30,6 +30,11 @@ void pack_columns(const double* rows, int64_t count, int64_t width, double* to) 
 
 }  // namespace
 
+void Preparation::Queries::pack(int64_t first, int64_t count) const {
+  pack_panels(rows + first * width, count, width, panels + first * padded);
+  pack_columns(rows + first * width, count, width, columns + first * width);
+}
+
 Preparation::Preparation(const Lanes& lanes, Tier tier, const GroupProblem& problem, GroupReference& reference)
     : lanes_(lanes), tier_(tier), problem_(problem) {
   work_.op = problem.op;
@@ -191,12 +196,11 @@ Side Preparation::queries_side(const double* source, int64_t width, const char* 
   side.rows = gather_rows(arena_, source, row_from_, work_.rows_padded, width);
   measure(side, row_from_, work_.block_rows, name);
   double *panels = arena_.take(work_.rows_padded * side.padded), *columns = arena_.take(work_.rows_padded * width);
-  for (int64_t first = 0; first < work_.rows_padded; first += work_.block_rows) {
-    pack_panels(side.rows + first * width, work_.block_rows, width, panels + first * side.padded);
-    pack_columns(side.rows + first * width, work_.block_rows, width, columns + first * width);
-  }
   side.panels = panels;
   side.columns = columns;
+  queries_.push_back({side.rows, width, side.padded, panels, columns});
+  if (work_.terms)  // which ask for all rows at once
+    for (int64_t first = 0; first < work_.rows_padded; first += work_.block_rows) queries_.back().pack(first, work_.block_rows);
   return side;
 }
 
@@ -237,6 +241,8 @@ Block Preparation::new_block() {
 
 void Preparation::start(Block& b, int64_t index) const {
   b.first = index * work_.block_rows;
+  if (!work_.terms)
+    for (const Queries& side : queries_) side.pack(b.first, work_.block_rows);
   const double* count = work_.count + b.first;
   b.keys = static_cast<int64_t>(*std::max_element(count, count + work_.block_rows));
   b.keys_padded = round_up(b.keys, 8);

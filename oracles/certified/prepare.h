@@ -15,9 +15,17 @@ class Preparation {
   const Work& work() const { return work_; }
 
   Block new_block();
-  void start(Block& block, int64_t index) const;  // the rows it covers, the keys it sees
+  /// The rows it covers, the keys it sees. Once for each index; threads may do it at once.
+  void start(Block& block, int64_t index) const;
 
  private:
+  /// Rows of queries, and where their copies for the lane kernels go; each block's are made when it starts.
+  struct Queries {
+    const double* rows;
+    int64_t width, padded;
+    double *panels, *columns;
+    void pack(int64_t first, int64_t count) const;
+  };
   void find_keys();
   void find_rows();
   Side keys_side(const double* source, int64_t width, const char* name);
@@ -33,6 +41,7 @@ class Preparation {
   const GroupProblem& problem_;
   Arena arena_;
   Work work_;
+  std::vector<Queries> queries_;  // q, and dout
   std::vector<int64_t> key_from_, row_from_;  // row of the problem, or −1: zeros
 };
 
