@@ -49,11 +49,11 @@ std::array<int64_t, 2> spare_rows(const Case& c) {
 }
 
 /// Of the queries or the keys, by the fields that say where they lie.
-std::vector<DataRow> rows(const Case& c, int64_t batch, int64_t count, const std::vector<Sequence>& sequences,
+std::vector<DataRow> rows(const Case& c, int64_t batch, int64_t count, int64_t longest, const std::vector<Sequence>& sequences,
                       int64_t Sequence::*first, int64_t Sequence::*length) {
   const bool packed = c.sequences == Sequences::kPacked;
   std::vector<DataRow> all(static_cast<size_t>(batch * count));
-  for (int64_t n = 0; n < batch * count; ++n) all[static_cast<size_t>(n)] = {n / count, n % count, sequences.empty()};
+  for (int64_t n = 0; n < batch * count; ++n) all[static_cast<size_t>(n)] = {n / count, n % count % longest, sequences.empty()};
   for (size_t n = 0; n < sequences.size(); ++n)
     for (int64_t i = 0; i < sequences[n].*length; ++i) {
       DataRow& row = all[static_cast<size_t>(sequences[n].batch * count + sequences[n].*first + i)];
@@ -93,11 +93,11 @@ AttentionProblem tensors_of(const Case& c, const std::vector<Sequence>& sequence
 }
 
 std::vector<DataRow> query_rows(const Case& c, const AttentionProblem& tensors, const std::vector<Sequence>& sequences) {
-  return rows(c, tensors.batch, tensors.seqlen_q, sequences, &Sequence::q_begin, &Sequence::n_q);
+  return rows(c, tensors.batch, tensors.seqlen_q, c.problem.seqlen_q, sequences, &Sequence::q_begin, &Sequence::n_q);
 }
 
 std::vector<DataRow> key_rows(const Case& c, const AttentionProblem& tensors, const std::vector<Sequence>& sequences) {
-  return rows(c, tensors.batch, tensors.seqlen_kv, sequences, &Sequence::kv_begin, &Sequence::n_kv);
+  return rows(c, tensors.batch, tensors.seqlen_kv, c.problem.seqlen_kv, sequences, &Sequence::kv_begin, &Sequence::n_kv);
 }
 
 }  // namespace attest

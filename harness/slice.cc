@@ -155,6 +155,28 @@ Inputs fill_padded_keys(const Inputs& in, double value) {
   return out;
 }
 
+Outside outside_sequences(const Inputs& in) {
+  const AttentionProblem& p = in.problem;
+  Outside rows{at::ones({p.batch, p.seqlen_q}, at::kBool), at::ones({p.batch, p.seqlen_kv}, at::kBool)};
+  for (const Sequence& s : in.each_sequence()) {
+    rows.queries[s.batch].narrow(0, s.q_begin, s.n_q).fill_(false);
+    rows.keys[s.batch].narrow(0, s.kv_begin, s.n_kv).fill_(false);
+  }
+  return rows;
+}
+
+Inputs fill_outside(const Inputs& in, double value) {
+  const Outside rows = outside_sequences(in);
+  const at::Tensor queries = rows.queries.to(in.q.device()), keys = rows.keys.to(in.q.device());
+  Inputs out = in;
+  out.q = filled(in.q, queries, value);
+  out.k = filled(in.k, keys, value);
+  out.v = filled(in.v, keys, value);
+  if (in.dout.defined()) out.dout = filled(in.dout, queries, value);
+  if (in.dlse.defined()) out.dlse = filled(in.dlse.unsqueeze(3), queries, value).squeeze(3);
+  return out;
+}
+
 Inputs contiguous(const Inputs& in) {
   return each(in, [](const at::Tensor& t) { return t.clone(at::MemoryFormat::Contiguous); });
 }

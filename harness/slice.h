@@ -26,6 +26,13 @@ Inputs gather_batch(const Inputs& in, const std::vector<int64_t>& order);
 Inputs in_cache(const Inputs& in, int64_t capacity);
 /// Every padded key's k and v replaced by `value`.
 Inputs fill_padded_keys(const Inputs& in, double value);
+/// Every row that belongs to no sequence replaced by `value`, in q, k, v, dout and dlse.
+Inputs fill_outside(const Inputs& in, double value);
+/// Rows that belong to no sequence: bool [B, Sq] and [B, Skv], on the CPU.
+struct Outside {
+  at::Tensor queries, keys;
+};
+Outside outside_sequences(const Inputs& in);
 /// Contiguous copies of every tensor.
 Inputs contiguous(const Inputs& in);
 

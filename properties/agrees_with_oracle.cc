@@ -11,7 +11,7 @@ Comparison compare_quantity(Trial& trial, Quantity q) {
   const Tolerance& tolerance = contract.of(q);
   const bool relative = tolerance.mode == Tolerance::Mode::kTimesBaseline;
   const at::Tensor* baseline = relative ? &trial.baseline()[q] : nullptr;
-  const ErrorUnits units = error_units(contract.arithmetic, problem);
+  const ErrorUnits units = error_units(contract.arithmetic, longest(trial.inputs()));
   Comparison c = compare(trial.outputs()[q], trial.reference()[q], tolerance, units, baseline);
   c.quantity = quantity_name(problem.op, q);
   return c;
@@ -28,6 +28,7 @@ Property record(const char* name, EnumSet<Quantity> judges, const char* faulty) 
   return {
       .name = name,
       .law = "Each output differs from the true value, which an oracle brackets, by no more than the variant's contract allows.",
+      .domain = {.sequences = EnumSet<Sequences>::all()},
       .judges = judges,
       .faulty = faulty,
       .check = agrees_with_oracle,

@@ -19,7 +19,7 @@ at::Tensor compared_rows(const Part& part, Quantity q, const at::Tensor& t) {
 /// The region of the whole's output that the part's must equal.
 at::Tensor region(const Part& part, Quantity q, const at::Tensor& whole) {
   at::Tensor t = part.batch.empty() ? whole : whole.index_select(0, at::tensor(part.batch, at::kLong));
-  if (!has_queries(q)) return t;
+  if (!has_queries(q)) return part.keys >= 0 ? t.narrow(2, part.key_begin, part.keys) : t;
   const int64_t rows = part.queries >= 0 ? part.queries : part.inputs.problem.seqlen_q;
   return t.narrow(2, part.query_begin, rows);
 }
@@ -30,10 +30,23 @@ at::Tensor without_keys(Quantity q, const at::Tensor& t, const at::Tensor& keys)
   return t.masked_fill(keys.unsqueeze(1).unsqueeze(-1), 0.0);
 }
 
+/// `t`, shaped as the whole, with +0 in what the part leaves out.
+at::Tensor without_left_out(const Part& part, Quantity q, const at::Tensor& t) {
+  if (!part.left_out) return t;
+  const Sequence& s = *part.left_out;
+  const int64_t heads = has_queries(q) ? part.inputs.problem.group() : 1;
+  at::Tensor copy = t.clone();
+  copy.narrow(0, s.batch, 1)
+      .narrow(1, part.left_out_head * heads, heads)
+      .narrow(2, has_queries(q) ? s.q_begin : s.kv_begin, has_queries(q) ? s.n_q : s.n_kv)
+      .zero_();
+  return copy;
+}
+
 void move_to_whole(const Part& part, Quantity q, std::vector<int64_t>& index) {
   if (index.empty()) return;
   if (!part.batch.empty()) index[0] = part.batch[static_cast<size_t>(index[0])];
-  if (has_queries(q)) index[2] += part.query_begin;
+  index[2] += has_queries(q) ? part.query_begin : part.key_begin;
 }
 
 /// «out[1,0,3,5] 0x3f80 vs 0x3f7f»
@@ -71,8 +84,10 @@ Comparison compare_part(const Part& part, Quantity q, const Outputs& actual, con
   if (!actual[q].defined() || !whole[q].defined()) {
     c.sentence = "was not returned";
   } else {
-    c = compare_bitwise(without_keys(q, compared_rows(part, q, actual[q]), rules.blind_keys).contiguous(),
-                        without_keys(q, region(part, q, whole[q]), rules.blind_keys).contiguous(), rules.nan_may_equal);
+    const auto compared = [&](const at::Tensor& t) {
+      return without_left_out(part, q, without_keys(q, t, rules.blind_keys)).contiguous();
+    };
+    c = compare_bitwise(compared(compared_rows(part, q, actual[q])), compared(region(part, q, whole[q])), rules.nan_may_equal);
     move_to_whole(part, q, c.index);
   }
   c.quantity = quantity_name(part.inputs.problem.op, q);

@@ -178,18 +178,25 @@ struct Plain {
 
 KernelVariant plain_kernel(Op op, Defect defect) {
   KernelVariant variant{.name = "plain", .op = op, .contract = {.tolerance = elementwise(1e-2, 1e-2)}};
-  variant.run = [defect, launches = int64_t{0}](const Inputs& in) mutable {
-    Outputs o = Plain<float>{in, defect, launches++}.run();
-    const at::ScalarType type = scalar_type(in.problem.dtype);
-    for (Quantity q : EnumSet<Quantity>::all().members())
-      if (q != Quantity::kLse && o[q].defined()) o[q] = o[q].to(type);
-    return o;
+  variant.domain.sequences = EnumSet<Sequences>::all();
+  variant.run = [defect, launches = int64_t{0}](const Inputs& all) mutable {
+    return run_each_sequence(all, [&](const Inputs& in) {
+      Outputs o = Plain<float>{in, defect, launches++}.run();
+      const at::ScalarType type = scalar_type(in.problem.dtype);
+      for (Quantity q : EnumSet<Quantity>::all().members())
+        if (q != Quantity::kLse && o[q].defined()) o[q] = o[q].to(type);
+      return o;
+    });
   };
   return variant;
 }
 
 Reference plain_reference(const Inputs& in) {
-  const Outputs exact = Plain<double>{in, Defect::kNone, 0}.run();
+  Inputs wide = in;
+  for (at::Tensor* t : {&wide.q, &wide.k, &wide.v, &wide.dout, &wide.dlse})
+    if (t->defined()) *t = t->to(at::kDouble);
+  Outputs exact = run_each_sequence(wide, [](const Inputs& one) { return Plain<double>{one, Defect::kNone, 0}.run(); });
+  exact.lse = exact.lse.to(at::kDouble);  // of sequences, it went through fp32
   Reference r{.oracle = "plain"};
   for (Quantity q : EnumSet<Quantity>::all().members()) {
     if (!exact[q].defined()) continue;

@@ -45,6 +45,7 @@ Property record(const char* name, EnumSet<Quantity> judges, const char* faulty) 
   return {
       .name = name,
       .law = "A query that sees no key gives out 0, lse −∞ (softmax) or rem 1 (stick-breaking), dq 0, and nothing is NaN.",
+      .domain = {.sequences = EnumSet<Sequences>::all()},
       .judges = judges,
       .faulty = faulty,
       .check = fully_masked_rows,

@@ -20,7 +20,7 @@ Clear clear_of_twice_the_bound(Trial& trial, Quantity q, at::ScalarType type) {
   const Tolerance& tolerance = contract.of(q);
   const ReferenceQuantity& r = trial.reference()[q];
   const bool relative = tolerance.mode == Tolerance::Mode::kTimesBaseline;
-  const at::Tensor allowed = allowed_error(r, tolerance, error_units(contract.arithmetic, trial.inputs().problem), type,
+  const at::Tensor allowed = allowed_error(r, tolerance, error_units(contract.arithmetic, longest(trial.inputs())), type,
                                            relative ? trial.baseline()[q] : at::Tensor());
   const at::Tensor threshold = allowed * 2.0 + 0.5 * float_format(dtype_of(type)).smallest_subnormal();
   const at::Tensor size = r.value.abs();
@@ -62,7 +62,8 @@ const Register<Property> registered({
     .name = "gradients_at_saturation",
     .law = "Where the true gradient is larger than twice the contract's bound plus half the least subnormal, the kernel's is "
            "non-zero and has its sign.",
-    .domain = {.logits = {LogitFill::kSaturated, LogitFill::kEqual, LogitFill::kCancelling, LogitFill::kOneHot,
+    .domain = {.sequences = EnumSet<Sequences>::all(),
+               .logits = {LogitFill::kSaturated, LogitFill::kEqual, LogitFill::kCancelling, LogitFill::kOneHot,
                           LogitFill::kNegative}},
     .judges = kGradients,
     .faulty = "faulty.stickbreaking.one_minus_beta",

@@ -28,6 +28,7 @@ Verdict hidden_keys_have_zero_gradient(Trial& trial) {
 const Register<Property> registered({
     .name = "hidden_keys_have_zero_gradient",
     .law = "dk and dv of keys that no query sees, and dq of queries that see no key, are exactly 0, of either sign.",
+    .domain = {.sequences = EnumSet<Sequences>::all()},
     .judges = kGradients,
     .faulty = "faulty.softmax.padded_key_gradient",
     .check = hidden_keys_have_zero_gradient,

@@ -26,7 +26,7 @@ Verdict padding_inert(Trial& trial) {
 const RegisterPair registered({
     .name = "padding_inert",
     .law = "The contents of padded keys change no bit of any output.",
-    .domain = {.padding = EnumSet<KeyPadding>::all().without(KeyPadding::kNone)},
+    .domain = {.sequences = EnumSet<Sequences>::all(), .padding = EnumSet<KeyPadding>::all().without(KeyPadding::kNone)},
     .faulty = "faulty.softmax.padding_sentinel",
     .check = padding_inert,
 });

@@ -18,7 +18,7 @@ std::vector<const Property*> laws() {
 }
 
 TEST(Properties, say_their_law_in_a_sentence_and_name_what_they_catch) {
-  EXPECT_EQ(laws().size(), 29U);
+  EXPECT_EQ(laws().size(), 35U);
   for (const Property* p : laws()) {
     EXPECT_EQ(p->law.back(), '.') << p->name;
     EXPECT_EQ(p->faulty.rfind("faulty.", 0), 0U) << p->name;
@@ -37,6 +37,11 @@ TEST(Properties, accept_a_sound_kernel) {
            "op=stickbreaking B=2 Hq=2 Hkv=2 Sq=5 Skv=5 D=8 Dv=8 fp32 causal padding=left poison dlse seed=4",
            "op=stickbreaking B=2 Hq=4 Hkv=2 Sq=3 Skv=8 D=8 Dv=16 bf16 causal attend_current "
            "logits=saturated(20) padding=right seed=5",
+           "op=softmax B=4 Hq=4 Hkv=2 Sq=5 Skv=9 D=8 Dv=8 fp32 causal sequences=packed poison dlse seed=6",
+           "op=softmax B=3 Hq=2 Hkv=2 Sq=4 Skv=4 D=8 Dv=8 bf16 sequences=packed padding=some dlse layout=packed-qkv seed=7",
+           "op=softmax B=4 Hq=2 Hkv=1 Sq=3 Skv=9 D=8 Dv=8 fp16 causal sequences=lengths poison dlse layout=padded seed=8",
+           "op=stickbreaking B=5 Hq=2 Hkv=2 Sq=4 Skv=7 D=8 Dv=8 fp32 sequences=packed poison seed=9",
+           "op=stickbreaking B=5 Hq=2 Hkv=1 Sq=2 Skv=7 D=8 Dv=8 bf16 attend_current sequences=lengths poison dlse seed=10",
        }) {
     const Case c = parse_case(line);
     const Inputs in = materialise(c);

@@ -36,6 +36,7 @@ Verdict repeat_run(Trial& trial) {
 const RegisterPair registered({
     .name = "repeat_run",
     .law = "The same inputs give the same bits again, whatever ran in between.",
+    .domain = {.sequences = EnumSet<Sequences>::all()},
     .faulty = "faulty.softmax.nondeterministic_order",
     .check = repeat_run,
 });

@@ -82,6 +82,7 @@ const Register<Property> registered({
     .name = "returns",
     .law = "A run comes back, with outputs of the promised shapes, types and device that share no memory with the inputs, "
            "and leaves every bit of the inputs as it was.",
+    .domain = {.sequences = EnumSet<Sequences>::all()},
     .faulty = "faulty.softmax.segfault",
     .check = returns,
 });

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -40,18 +41,32 @@ Inputs sufficient(const Trial& trial, const Inputs& inputs) {
   return (trial.quantities() & kGradients).empty() ? inputs.forward_only() : inputs;
 }
 
+AttentionProblem longest(const Inputs& inputs) {
+  AttentionProblem p = inputs.problem;
+  if (inputs.kind == Sequences::kWhole) return p;
+  p.seqlen_q = p.seqlen_kv = 1;
+  for (const Sequence& s : inputs.sequences) {
+    p.seqlen_q = std::max(p.seqlen_q, s.n_q);
+    p.seqlen_kv = std::max(p.seqlen_kv, s.n_kv);
+  }
+  return p;
+}
+
 Blind blind(const Inputs& inputs) {
   const AttentionProblem& p = inputs.problem;
   const at::Tensor padded = padded_keys(inputs);
-  const at::Tensor keep = padded.defined() ? padded.logical_not().contiguous() : at::Tensor();
-  const Mask mask{p, keep.defined() ? reinterpret_cast<const uint8_t*>(keep.data_ptr<bool>()) : nullptr};
   Blind unseen{at::ones({p.batch, p.seqlen_q}, at::kBool), at::ones({p.batch, p.seqlen_kv}, at::kBool)};
-  bool* queries = unseen.queries.data_ptr<bool>();
-  bool* keys = unseen.keys.data_ptr<bool>();
-  for (int64_t b = 0; b < p.batch; ++b)
-    for (int64_t i = 0; i < p.seqlen_q; ++i)
-      for (int64_t j = 0; j < p.seqlen_kv; ++j)
-        if (mask.allows(b, i, j)) queries[b * p.seqlen_q + i] = keys[b * p.seqlen_kv + j] = false;
+  for (const Sequence& s : inputs.each_sequence()) {
+    AttentionProblem one = p;
+    one.seqlen_q = s.n_q, one.seqlen_kv = s.n_kv;
+    bool* queries = unseen.queries.data_ptr<bool>() + s.batch * p.seqlen_q + s.q_begin;
+    bool* keys = unseen.keys.data_ptr<bool>() + s.batch * p.seqlen_kv + s.kv_begin;
+    const bool* hidden = padded.defined() ? padded.const_data_ptr<bool>() + s.batch * p.seqlen_kv + s.kv_begin : nullptr;
+    const Mask mask{one};
+    for (int64_t i = 0; i < s.n_q; ++i)
+      for (int64_t j = 0; j < s.n_kv; ++j)
+        if (mask.allows(0, i, j) && (hidden == nullptr || !hidden[j])) queries[i] = keys[j] = false;
+  }
   return unseen;
 }
 

@@ -23,7 +23,19 @@ struct Part {
   std::vector<int64_t> batch;  // which of the whole's batch elements the part's are, in order; empty: the same
   int64_t query_begin = 0;     // the part's query 0 is this query of the whole
   int64_t queries = -1;        // how many of the part's queries are compared; −1: all
+  int64_t key_begin = 0;       // the part's key 0 is this key of the whole
+  int64_t keys = -1;           // −1: the part has the keys of the whole
+  std::optional<Sequence> left_out;  // not compared: this sequence's rows, under one KV head
+  int64_t left_out_head = 0;
 };
+
+/// A sequence of `in` run alone, as a whole batch of one. It must have a query and a key.
+Part alone(const Inputs& in, size_t number);
+/// As alone(), for each sequence that has a query and a key.
+std::vector<Part> each_alone(const Inputs& in);
+/// `in` with other contents in the rows that belong to no sequence, NaN too if the variant takes poison; none when there are
+/// no such rows.
+std::vector<Part> refilled_outside(const Trial& trial, const Inputs& in);
 
 struct BitRules {
   at::Tensor blind_keys;       // bool [B, Skv] on the CPU: keys whose dk and dv are left out; undefined: none
@@ -42,6 +54,9 @@ std::optional<std::string> unsupported_reason(const KernelVariant& variant, cons
 
 /// The inputs that suffice for what is judged: without dout where that is no gradient.
 Inputs sufficient(const Trial& trial, const Inputs& inputs);
+
+/// The problem of the longest sequence: that by which error bounds are taken.
+AttentionProblem longest(const Inputs& inputs);
 
 /// What the masks leave unseen, bool on the CPU: queries [B, Sq] that see no key, keys [B, Skv] that no query sees.
 struct Blind {

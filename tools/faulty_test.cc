@@ -46,6 +46,10 @@ const Defect kDefects[] = {
     {"faulty.softmax.no_twin", Status::kIncorrect, 1, 1, 1, 1, 4},
     {"faulty.stickbreaking.one_minus_beta", Status::kIncorrect, 1, 1, 1, 2, 4},
     {"faulty.stickbreaking.drops_drem", Status::kIncorrect, 1, 1, 1, 1, 2},
+    {"faulty.softmax.boundary_off_by_one", Status::kIncorrect, 1, 1, 1, 2, 2},
+    {"faulty.softmax.neighbours_times_zero", Status::kIncorrect, 1, 1, 1, 2, 2},
+    {"faulty.softmax.position_from_capacity", Status::kIncorrect, 1, 1, 1, 2, 2},
+    {"faulty.stickbreaking.one_key_past_the_length", Status::kIncorrect, 1, 1, 1, 2, 2},
     {"faulty.stickbreaking.oldest_first", Status::kIncorrect, 1, 1, 1, 2, 3},
 };
 

@@ -1,5 +1,6 @@
 // A plain softmax and a plain stick-breaking attention with places where a defect can be planted. Without one, both are right:
-// a test says so. fp32 arithmetic, one thread, any strides; hidden keys are never read.
+// a test says so, and kernels/plain/ registers them. fp32 arithmetic, one thread, any strides, one sequence after another; hidden
+// keys are never read.
 #pragma once
 
 #include <cstdint>

@@ -127,7 +127,9 @@ bool visible_by_definition(const Inputs& in, int64_t b, int64_t i, int64_t j) {
   return !p.causal || (p.op == Op::kStickBreaking && !p.attend_current ? j < position : j <= position);
 }
 
-Outputs naive_softmax(const Inputs& in, const SoftmaxHooks& hooks) { return Softmax(in, hooks).run(); }
+Outputs naive_softmax(const Inputs& in, const SoftmaxHooks& hooks) {
+  return run_each_sequence(in, [&](const Inputs& one) { return Softmax(one, hooks).run(); });
+}
 
 KernelVariant faulty_variant(const std::string& name, Op op, const std::string& summary, const std::string& caught_by) {
   KernelVariant variant;
@@ -138,7 +140,8 @@ KernelVariant faulty_variant(const std::string& name, Op op, const std::string& 
   variant.contract = {forward_error(2), {}, "a plain fp32 kernel: sequential sums, operands kept in fp32", {}};
   variant.promises = {"returns", "gradients_at_saturation", "hidden_keys_have_zero_gradient"};
   for (const char* law : {"agrees_with_oracle", "repeat_run", "batch_size", "batch_position", "batch_chunking", "chunked_prefill",
-                          "prefill_decode", "kv_cache", "padding_inert", "padded_trimmed", "causal_prefix", "fully_masked_rows"})
+                          "prefill_decode", "kv_cache", "padding_inert", "padded_trimmed", "causal_prefix", "fully_masked_rows",
+                          "packed_equals_separate", "lengths_equal_trimmed", "sequences_apart"})
     for (const char* part : {".forward", ".gradients"}) variant.promises.insert(std::string(law) + part);
   return variant;
 }

@@ -112,6 +112,8 @@ class StickBreaking {
 
 }  // namespace
 
-Outputs naive_stickbreaking(const Inputs& in, const StickBreakingHooks& hooks) { return StickBreaking(in, hooks).run(); }
+Outputs naive_stickbreaking(const Inputs& in, const StickBreakingHooks& hooks) {
+  return run_each_sequence(in, [&](const Inputs& one) { return StickBreaking(one, hooks).run(); });
+}
 
 }  // namespace attest::faulty
