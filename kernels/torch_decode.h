@@ -1,4 +1,4 @@
-// Decoding from a KV cache as Torch operators, registered by torch_decode.cc for CPU and Meta, by hopper/torch_stick_decode.cc for CUDA:
+// Decoding from a KV cache as Torch operators, registered by torch_decode.cc for CPU and Meta, by hopper/torch_decode_cuda.cc for CUDA:
 //   attest::stickbreaking_decode(q, k_cache, v_cache, seqlens, key_padding_mask=None, attend_current=False, scale=None) -> (out, rem)
 //   attest::kv_cache_append_(k_cache!, v_cache!, seqlens!, k, v)
 // q [B, Hq, Sq, D], Sq ≤ 16: the last tokens of each sequence, so query i stands at seqlens[b] − Sq + i; append first, then decode.
