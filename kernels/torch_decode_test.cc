@@ -45,8 +45,10 @@ Tensor filled(at::IntArrayRef sizes, at::ScalarType type) { return at::randn(siz
 
 /// Three caches, what lies past their lengths NaN; 4 query heads, 2 KV heads, D = 8, Dv = 5.
 Call call(int64_t queries, at::ScalarType type) {
-  Call c{.q = filled({3, 4, queries, 8}, type), .k_cache = filled({3, 2, kCapacity, 8}, type), .v_cache = filled({3, 2, kCapacity, 5}, type)};
-  c.seqlens = at::tensor(kLengths, at::kInt);
+  Call c{.q = filled({3, 4, queries, 8}, type),
+         .k_cache = filled({3, 2, kCapacity, 8}, type),
+         .v_cache = filled({3, 2, kCapacity, 5}, type),
+         .seqlens = at::tensor(kLengths, at::kInt)};
   for (const int64_t b : {0, 1, 2})
     for (const Tensor& cache : {c.k_cache, c.v_cache})
       cache[b].narrow(1, kLengths[b], kCapacity - kLengths[b]).fill_(std::numeric_limits<float>::quiet_NaN());

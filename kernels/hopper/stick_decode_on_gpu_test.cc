@@ -25,7 +25,11 @@ const float kNaN = std::numeric_limits<float>::quiet_NaN();
 class Decoding {
  public:
   explicit Decoding(const Inputs& on_gpu, const at::Tensor& lengths = {}, cudaStream_t stream = nullptr)
-      : in_(on_gpu), lengths_(lengths), out_(fixed_order::fresh_outputs(in_, Device::kCuda)), p_(fixed_order::params_of(in_, out_)), errors_(0) {
+      : in_(on_gpu),
+        lengths_(lengths),
+        out_(fixed_order::fresh_outputs(in_, Device::kCuda)),
+        p_(fixed_order::params_of(in_, out_)),
+        errors_(0) {
     p_.stream = stream;
     workspace_ = at::full({decode_workspace_bytes(p_) / 4}, kNaN, in_.q.options().dtype(at::kFloat));
     wait_for_gpu();
@@ -190,18 +194,22 @@ TEST_F(StickDecodeOnGpu, a_captured_graph_follows_the_lengths_and_two_streams_do
   expect_rows(first.outputs(), expected, 0, "another length");
 }
 
+template <class T>
+View<T> view_of(const at::Tensor& t) {
+  return {t.data_ptr(), t.stride(0), t.stride(1), t.stride(2), t.stride(3)};
+}
+
 TEST_F(StickDecodeOnGpu, appended_rows_are_those_of_a_cache_written_at_once_and_lengths_advance) {
   const auto options = at::TensorOptions(at::kBFloat16);
   for (const int64_t rows : {1, 3, 700}) {
     at::manual_seed(rows);
-    const at::Tensor k = at::randn({3, 2, rows, 72}).to(options).to(at::Device(at::kCUDA, 0)), v = at::randn({3, 2, rows, 40}).to(options).to(at::Device(at::kCUDA, 0));
+    const at::Device gpu(at::kCUDA, 0);
+    const at::Tensor k = at::randn({3, 2, rows, 72}).to(options).to(gpu), v = at::randn({3, 2, rows, 40}).to(options).to(gpu);
     at::Tensor k_cache = at::zeros({3, 2, 1000, 72}, k.options()), v_cache = at::zeros({3, 2, 1000, 40}, k.options());
     const at::Tensor lengths = on_gpu({0, 300, 299});
     DeviceErrors errors(0);
     AppendParams p{.batch = 3, .heads = 2, .rows = rows, .head_dim = 72, .head_dim_v = 40, .capacity = 1000};
-    const auto view = [](const at::Tensor& t) { return View<void>{t.data_ptr(), t.stride(0), t.stride(1), t.stride(2), t.stride(3)}; };
-    const auto const_view = [](const at::Tensor& t) { return View<const void>{t.data_ptr(), t.stride(0), t.stride(1), t.stride(2), t.stride(3)}; };
-    p.k = const_view(k), p.v = const_view(v), p.k_cache = view(k_cache), p.v_cache = view(v_cache);
+    p.k = view_of<const void>(k), p.v = view_of<const void>(v), p.k_cache = view_of<void>(k_cache), p.v_cache = view_of<void>(v_cache);
     p.seqlens_kv = lengths.data_ptr<int32_t>(), p.errors = errors.flag();
     wait_for_gpu();
     append_to_cache(p);
