@@ -65,11 +65,13 @@ struct Producer {
     if (tile < 0) return full.arrive(), at.step();
     const uint32_t to = sh.tiles + at.stage * S::kStageBytes, rows = sh.rows + at.stage * S::kRowBytes;
     const int row = tile * kSavedTile;
-    full.arrive_expecting(S::kStageBytes + S::kRowBytes);
+    const int halves = last_visible(a.problem, row + kSavedTile - 1) < (key_tile + 1) * kSavedTile ? 1 : 2;  // F of others: never written
+    full.arrive_expecting(S::kStageBytes + S::kRowBytes / 2 * halves);
     fused::load_rows<kHeadDim, kSavedTile>(to, a.q, full, row, head, batch);
     fused::load_rows<kHeadDim, kSavedTile>(to + S::kTile, a.dout, full, row, head, batch);
 #pragma unroll
     for (int w = 0; w < 2; ++w) {
+      if (w >= halves) break;
       const int64_t from = a.saved.at(batch * a.problem.heads + head, key_tile + w, row);
       hopper::load_bytes(rows + 512 * w, a.saved.stick + from, 256, full);
       hopper::load_bytes(rows + 512 * w + 256, a.saved.far + from, 256, full);

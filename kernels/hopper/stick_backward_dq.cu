@@ -38,9 +38,11 @@ struct Shared {
         pipeline{hopper::shared_address(barriers), piece} {}
 };
 
-/// The tiles of 64 keys that 64 queries from `row` on need: [first, last]; last is −1 for rows past the end.
+/// The tiles of 64 keys that 64 queries from `row` on need: [first, last]; last is −1 for rows past the end. Their sticks of other
+/// tiles may never have been written.
 struct Tiles {
   int first, last;
+  __device__ __forceinline__ bool have(int n) const { return first <= n && n <= last; }
 };
 __device__ __forceinline__ Tiles tiles_of(const BackwardArgs& a, int head, int row) {
   if (row >= a.problem.seqlen_q) return {a.saved.tiles, -1};
@@ -61,15 +63,18 @@ __device__ __forceinline__ void produce_piece(const BackwardArgs& a, const Share
   fused::load_rows<kHeadDim, S::kRows>(sh.q, a.q, ready, row, head, batch);
   fused::load_rows<kHeadDim, S::kRows>(sh.dout, a.dout, ready, row, head, batch);
   const int kv_head = head / a.problem.group;
-  const Tiles tiles = tiles_of_both(a, piece.head, row);
-  for (int n = tiles.first; n <= tiles.last; ++n, at.step()) {
+  const Tiles half[2] = {tiles_of(a, piece.head, row), tiles_of(a, piece.head, row + 64)};
+  for (int n = min(half[0].first, half[1].first); n <= max(half[0].last, half[1].last); ++n, at.step()) {
     const hopper::Barrier full = sh.pipeline.full(at.stage);
-    const uint32_t to = sh.tiles + at.stage * S::kStageBytes;
+    const uint32_t to = sh.tiles + at.stage * S::kStageBytes, rows = sh.rows + at.stage * S::kRowBytes;
     sh.pipeline.empty(at.stage).wait(at.phase ^ 1);
-    full.arrive_expecting(S::kStageBytes + S::kRowBytes);
+    full.arrive_expecting(S::kStageBytes + S::kRowBytes / 2 * (half[0].have(n) + half[1].have(n)));
     load_keys<kHeadDim, kSavedTile, 8>(to, a.k, full, n * kSavedTile, kv_head, batch);
     load_keys<kHeadDim, kSavedTile, 8>(to + S::kTile, a.v, full, n * kSavedTile, kv_head, batch);
-    hopper::load_bytes(sh.rows + at.stage * S::kRowBytes, a.saved.stick + a.saved.at(piece.head, n, row), S::kRowBytes, full);
+#pragma unroll
+    for (int w = 0; w < 2; ++w)
+      if (half[w].have(n))
+        hopper::load_bytes(rows + 256 * w, a.saved.stick + a.saved.at(piece.head, n, row + 64 * w), S::kRowBytes / 2, full);
   }
 }
 
