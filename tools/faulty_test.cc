@@ -99,11 +99,23 @@ const TwinDefect kTwins[] = {
     {"faulty.softmax.fused_empty_tile_unguarded"},
     {"faulty.softmax.fused_neighbours_reference"},
     {"faulty.softmax.fused_rescale_by_one_row"},
+    {"faulty.softmax.fused_rescale_of_tile_before"},
+    {"faulty.softmax.fused_segments_by_batch"},
     {"faulty.softmax.fused_sum_not_normalised",
      "op=softmax B=1 Hq=2 Hkv=2 Sq=2 Skv=5 D=1 Dv=1 bf16 logits=negative(125000) values=one-hot seed=83889"},
     {"faulty.softmax.fused_tail_weights"},
     {"faulty.softmax.fused_tiles_by_block"},
     {"faulty.softmax.fused_weights_in_8_bits"},
+    {"faulty.stickbreaking.fused_one_minus_beta"},
+    {"faulty.stickbreaking.fused_remainder_dropped"},
+    {"faulty.stickbreaking.fused_scan_from_far_end"},
+    {"faulty.stickbreaking.fused_snapshot_of_other_tile"},
+    {"faulty.stickbreaking.fused_snapshots_never_written"},
+    {"faulty.stickbreaking.fused_stop_on_threshold"},
+    {"faulty.stickbreaking.fused_stop_one_tile_early"},
+    {"faulty.stickbreaking.fused_suffix_with_key_itself"},
+    {"faulty.stickbreaking.fused_sum_in_16_bits"},
+    {"faulty.stickbreaking.fused_total_minus_near"},
 };
 
 class SeededTwin : public ::testing::TestWithParam<TwinDefect> {};
@@ -120,12 +132,13 @@ TEST_P(SeededTwin, is_found_on_a_gpu) {
   EXPECT_EQ(run.exit_code, static_cast<int>(ExitCode::kKernelWrong)) << run.output;
 }
 INSTANTIATE_TEST_SUITE_P(Each, SeededTwin, ::testing::ValuesIn(kTwins), [](const ::testing::TestParamInfo<TwinDefect>& info) {
-  return info.param.variant.substr(std::string("faulty.softmax.").size());
+  const std::string& name = info.param.variant;
+  return name.starts_with("faulty.softmax.") ? name.substr(15) : "stick_" + name.substr(21);
 });
 
 TEST(SeededTwins, are_all_listed_here) {
   for (const KernelVariant* v : Registry<KernelVariant>::instance().all()) {
-    if (!v->name.starts_with("faulty.softmax.fused_")) continue;
+    if (!v->name.starts_with("faulty.") || v->name.find(".fused_") == std::string::npos) continue;
     const bool listed =
         std::any_of(std::begin(kTwins), std::end(kTwins), [&](const TwinDefect& d) { return d.variant == v->name; });
     EXPECT_TRUE(listed) << v->name;

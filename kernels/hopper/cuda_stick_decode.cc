@@ -5,7 +5,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include "kernels/device/cuda_run.h"
-#include "kernels/hopper/cuda_stick.h"
+#include "kernels/hopper/cuda_stick_fused.h"
 #include "kernels/hopper/stick_decode.h"
 
 namespace attest {

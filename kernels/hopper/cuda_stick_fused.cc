@@ -4,13 +4,17 @@
 #include <c10/core/DeviceGuard.h>
 
 #include "kernels/device/cuda_run.h"
-#include "kernels/hopper/cuda_stick.h"
-#include "kernels/hopper/stick.h"
+#include "kernels/hopper/cuda_stick_fused.h"
 
 namespace attest {
 namespace {
 
-Outputs run(const Inputs& in) {
+void attend(const stick::AttentionParams& p, void* saved, void* workspace) {
+  stick::forward(p, saved, workspace);
+  if (p.backward()) stick::backward(p, saved, workspace);
+}
+
+Outputs run(const Inputs& in, AttendSticks* launch) {
   const c10::DeviceGuard guard(in.q.device());
   const Outputs out = fixed_order::fresh_outputs(in, Device::kCuda);
   const fixed_order::AttentionParams p = fixed_order::params_on_device(in, out);
@@ -19,8 +23,7 @@ Outputs run(const Inputs& in) {
   const at::Tensor saved = at::empty({saved_bytes}, in.q.options().dtype(at::kByte));
   void* const sticks = saved_bytes > 0 ? saved.data_ptr() : nullptr;
   if (sticks != nullptr || stick::needs_cleared_workspace(p)) stick::clear_workspace(p, workspace.data_ptr());
-  stick::forward(p, sticks, workspace.data_ptr());
-  if (in.backward()) stick::backward(p, sticks, workspace.data_ptr());
+  launch(p, sticks, workspace.data_ptr());
   return out;
 }
 
@@ -38,22 +41,25 @@ ToleranceContract stick_contract() {
                     "less than the declared arithmetic may); sums, sticks and shares are fp32, and 1 − β is never a difference"};
 }
 
+KernelVariant stick_variant(const std::string& name, const std::string& summary, AttendSticks* attend) {
+  return {.name = name,
+          .op = Op::kStickBreaking,
+          .device = Device::kCuda,
+          .summary = summary,
+          .domain = {.ops = {Op::kStickBreaking},
+                     .dtypes = {Dtype::kFloat16, Dtype::kBFloat16},
+                     .head_dim = {1, 128},
+                     .head_dim_v = {1, 128}},
+          .contract = stick_contract(),
+          .promises = fixed_order::every_promise(),
+          .refuses = refuses,
+          .run = [attend](const Inputs& in) { return run(in, attend); }};
+}
+
 namespace {
 
-const Register<KernelVariant> registered{{
-    .name = "stickbreaking.cuda.fused",
-    .op = Op::kStickBreaking,
-    .device = Device::kCuda,
-    .summary = "Hopper matrix units, no scores in memory, batch-invariant, stops where the stick is used up",
-    .domain = {.ops = {Op::kStickBreaking},
-               .dtypes = {Dtype::kFloat16, Dtype::kBFloat16},
-               .head_dim = {1, 128},
-               .head_dim_v = {1, 128}},
-    .contract = stick_contract(),
-    .promises = fixed_order::every_promise(),
-    .refuses = refuses,
-    .run = run,
-}};
+const Register<KernelVariant> registered{stick_variant(
+    "stickbreaking.cuda.fused", "Hopper matrix units, no scores in memory, batch-invariant, stops where the stick is used up", attend)};
 
 }  // namespace
 }  // namespace attest

@@ -104,7 +104,8 @@ struct Consumer {
     hopper::pin(s);
     release(shared.key_empty(stage));
     if (n == span.first) release(shared.query_empty);
-    const bool new_segment = n % kSegmentTiles == kSegmentTiles - 1;
+    const int segment = kDefect == Defect::kSegmentsByBatch && a.problem.batch > 1 ? 2 * kSegmentTiles : kSegmentTiles;
+    const bool new_segment = n % segment == segment - 1;
     float keep[2], add[2];
     float2 sums[2];
     if (kSplit && new_segment && span.leaves_segments) {

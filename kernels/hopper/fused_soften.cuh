@@ -81,6 +81,7 @@ __device__ __forceinline__ int find_column(const float (&p)[64], float value) {
 
 /// Takes the largest logit of a tile (log2 units) into the reference of row h; returns −m, or 0 before any visible key.
 __device__ __forceinline__ float raise_reference(Running& run, int h, float largest) {
+  if (kDefect == Defect::kRescaleOfTileBefore && largest == -INFINITY) return run.m[h] == -INFINITY ? 0.0F : -run.m[h];
   bool up = largest > run.m[h] + kLag;
   if constexpr (kDefect == Defect::kNeighboursReference) up = __any_sync(~0U, up) && largest > run.m[h];
   run.rescale[h] = up ? hopper::exp2_fast(run.m[h] - largest) : 1.0F;

@@ -24,4 +24,13 @@ struct BackwardArgs {
 KernelInfo dq_kernel_of(ElementType type, int padded_head_dim);
 KernelInfo dkv_kernel_of(ElementType type, int padded_head_dim);
 
+/// What forward() and backward() launch; a faulty twin brings one of its own.
+struct Kernels {
+  KernelInfo (*forward)(ElementType type, int padded_head_dim) = forward_kernel_of;
+  KernelInfo (*dq)(ElementType type, int padded_head_dim) = dq_kernel_of;
+  KernelInfo (*dkv)(ElementType type, int padded_head_dim) = dkv_kernel_of;
+};
+void forward(const AttentionParams& p, void* saved, void* workspace, const Kernels& kernels);
+void backward(const AttentionParams& p, void* saved, void* workspace, const Kernels& kernels);
+
 }  // namespace attest::stick

@@ -367,9 +367,7 @@ KernelInfo info() {
 }  // namespace
 
 KernelInfo dkv_kernel_of(ElementType type, int padded_head_dim) {
-  const bool half = type == ElementType::kFloat16;
-  if (padded_head_dim == 64) return half ? info<__half, 64>() : info<__nv_bfloat16, 64>();
-  return half ? info<__half, 128>() : info<__nv_bfloat16, 128>();
+  return fused::choose(type, padded_head_dim, []<class E, int kHeadDim>(fused::Instance<E, kHeadDim>) { return info<E, kHeadDim>(); });
 }
 
 }  // namespace attest::stick

@@ -46,7 +46,8 @@ struct Tiles {
 };
 __device__ __forceinline__ Tiles tiles_of(const BackwardArgs& a, int head, int row) {
   if (row >= a.problem.seqlen_q) return {a.saved.tiles, -1};
-  return {a.saved.first_tile[a.saved.block_at(head, row)], visible_tiles(a.problem, row + 63, kSavedTile) - 1};
+  const int first = kDefect == Defect::kSnapshotsNeverWritten ? 0 : a.saved.first_tile[a.saved.block_at(head, row)];
+  return {first, visible_tiles(a.problem, row + 63, kSavedTile) - 1};
 }
 __device__ __forceinline__ Tiles tiles_of_both(const BackwardArgs& a, int head, int row) {
   const Tiles x = tiles_of(a, head, row), y = tiles_of(a, head, row + 64);
@@ -277,9 +278,7 @@ KernelInfo info() {
 }  // namespace
 
 KernelInfo dq_kernel_of(ElementType type, int padded_head_dim) {
-  const bool half = type == ElementType::kFloat16;
-  if (padded_head_dim == 64) return half ? info<__half, 64>() : info<__nv_bfloat16, 64>();
-  return half ? info<__half, 128>() : info<__nv_bfloat16, 128>();
+  return fused::choose(type, padded_head_dim, []<class E, int kHeadDim>(fused::Instance<E, kHeadDim>) { return info<E, kHeadDim>(); });
 }
 
 }  // namespace attest::stick

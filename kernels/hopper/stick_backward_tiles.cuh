@@ -8,7 +8,7 @@ namespace attest::stick {
 
 /// drem·rem of a row: F before its farthest key. `head` of all batch elements.
 __device__ __forceinline__ float remainder_worth(const BackwardArgs& a, int head, int row) {
-  if (a.drem.data == nullptr || row >= a.problem.seqlen_q) return 0.0F;
+  if (a.drem.data == nullptr || row >= a.problem.seqlen_q || kDefect == Defect::kRemainderDropped) return 0.0F;
   const int batch = head / a.problem.heads, h = head % a.problem.heads;
   return a.drem.data[a.drem.strides.at(batch, h, row)] * a.rem.data[a.rem.strides.at(batch, h, row)];
 }

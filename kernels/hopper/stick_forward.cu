@@ -94,7 +94,8 @@ struct Consumer {
     const int lane = fused::lane_in_quad(), first = row();
     if (a.saved.stick == nullptr || first >= a.saved.padded_rows) return;
     const float of_row0 = nearer[0] * (lane & 2 ? near[0] : middle[0]), of_row1 = nearer[1] * (lane & 2 ? near[1] : middle[1]);
-    a.saved.stick[a.saved.at(piece.head, 2 * n + lane / 2, first + lane % 2 * 8)] = lane & 1 ? of_row1 : of_row0;
+    const int half = kDefect == Defect::kSnapshotOfOtherTile ? 1 - lane / 2 : lane / 2;
+    a.saved.stick[a.saved.at(piece.head, 2 * n + half, first + lane % 2 * 8)] = lane & 1 ? of_row1 : of_row0;
   }
 
   /// s: the scores of tile n, then its weights.
@@ -172,7 +173,8 @@ struct Consumer {
   }
 
   __device__ __forceinline__ bool used_up() const {
-    return all_agree(fminf(stick[0], nearer[0]) == 0.0F && fminf(stick[1], nearer[1]) == 0.0F, S::kConsumers);
+    constexpr float kNothing = kDefect == Defect::kStopOnThreshold ? 0x1p-24F : 0.0F;
+    return all_agree(fminf(stick[0], nearer[0]) <= kNothing && fminf(stick[1], nearer[1]) <= kNothing, S::kConsumers);
   }
 
   /// Tiles n, n − 1, … until the sticks are used up; returns the first that was not needed, −1 if all were.
@@ -180,7 +182,7 @@ struct Consumer {
     for (int done = 1, check = 2;; done = check, check += max(1, check / 2)) {
       for (const int end = max(n - (check - done), -1); n > end; --n) step(n);
       if (n < 0) return n;
-      if (!used_up()) continue;
+      if (!used_up() && !(kDefect == Defect::kStopOneTileEarly && n == 0)) continue;
       if (threadIdx.x == 128) shared.notes->stop = pieces + 1;
       fused::release(shared.query_empty);
       return n;
@@ -286,9 +288,7 @@ KernelInfo info() {
 }  // namespace
 
 KernelInfo forward_kernel_of(ElementType type, int padded_head_dim) {
-  const bool half = type == ElementType::kFloat16;
-  if (padded_head_dim == 64) return half ? info<__half, 64>() : info<__nv_bfloat16, 64>();
-  return half ? info<__half, 128>() : info<__nv_bfloat16, 128>();
+  return fused::choose(type, padded_head_dim, []<class E, int kHeadDim>(fused::Instance<E, kHeadDim>) { return info<E, kHeadDim>(); });
 }
 
 }  // namespace attest::stick

@@ -8,6 +8,8 @@
 
 namespace attest::stick {
 
+using fused::Defect;
+using fused::kDefect;
 using fused::KernelInfo;
 using fused::Piece;
 using fused::Rows;

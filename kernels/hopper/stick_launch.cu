@@ -137,10 +137,10 @@ int64_t saved_bytes(const AttentionParams& p) {
 
 namespace {
 
-void launch_forward(const AttentionParams& p, const Workspace& w, const Saved& saved, bool with_out) {
+void launch_forward(const AttentionParams& p, const Workspace& w, const Saved& saved, bool with_out, const Kernels& kernels) {
   const Operands& x = w.operands;
   const int padded = padded_head_dim(p);
-  const KernelInfo kernel = forward_kernel_of(p.type, padded);
+  const KernelInfo kernel = kernels.forward(p.type, padded);
   fused::launch(kernel, p,
                 ForwardArgs{.q = tensor_map(p, {x.q, p.num_heads_q, p.seqlen_q, p.head_dim}, kernel.rows),
                             .k = interleaved_map(p, {x.k, p.num_heads_kv, p.seqlen_kv, p.head_dim}, 4),
@@ -176,12 +176,12 @@ void map_queries(const AttentionParams& p, const Workspace& w, int rows, Backwar
 }
 
 /// One part, whose sticks fit.
-void launch_backward(const AttentionParams& p, void* saved, void* memory) {
+void launch_backward(const AttentionParams& p, void* saved, void* memory, const Kernels& kernels) {
   const Workspace w(p, memory, saved == nullptr);
   const Saved from = saved == nullptr ? w.recomputed : saved_in(p, saved);
-  if (saved == nullptr) launch_forward(p, w, from, false);
+  if (saved == nullptr) launch_forward(p, w, from, false, kernels);
   const int padded = padded_head_dim(p);
-  const KernelInfo dq = dq_kernel_of(p.type, padded), dkv = dkv_kernel_of(p.type, padded);
+  const KernelInfo dq = kernels.dq(p.type, padded), dkv = kernels.dkv(p.type, padded);
   BackwardArgs a = backward_args(p, w, from);
   map_queries(p, w, dq.rows, a);
   a.work = work_of(p, padded, p.num_heads_q, p.group(), p.seqlen_q, dq.rows, true, w.counters + 1);
@@ -193,26 +193,28 @@ void launch_backward(const AttentionParams& p, void* saved, void* memory) {
 
 }  // namespace
 
-void forward(const AttentionParams& p, void* saved, void* memory) {
+void forward(const AttentionParams& p, void* saved, void* memory) { forward(p, saved, memory, Kernels{}); }
+void forward(const AttentionParams& p, void* saved, void* memory, const Kernels& kernels) {
   check(p);
   const CudaDevice device(p.device);
   if (saved == nullptr && is_decoded(p)) return decode(p, {}, memory);
   AttentionParams alone = p;
   alone.dout = {};
   const Workspace workspace(alone, memory, false);
-  launch_forward(p, workspace, saved_in(p, saved), true);
+  launch_forward(p, workspace, saved_in(p, saved), true, kernels);
 }
 
-void backward(const AttentionParams& p, void* saved, void* memory) {
+void backward(const AttentionParams& p, void* saved, void* memory) { backward(p, saved, memory, Kernels{}); }
+void backward(const AttentionParams& p, void* saved, void* memory, const Kernels& kernels) {
   check(p);
   const CudaDevice device(p.device);
-  if (saved != nullptr) return launch_backward(p, saved, memory);
+  if (saved != nullptr) return launch_backward(p, saved, memory, kernels);
   if (Sizes(p).fit()) throw LaunchError("stickbreaking.cuda.fused: the backward needs what the forward has saved");
   const Step step = step_of(p);
   for (int64_t b = 0; b < p.batch; b += step.batches)
     for (int64_t h = 0; h < p.num_heads_kv; h += step.kv_heads)
       launch_backward(part_of(p, b, std::min(step.batches, p.batch - b), h, std::min(step.kv_heads, p.num_heads_kv - h)), nullptr,
-                      memory);
+                      memory, kernels);
 }
 
 }  // namespace attest::stick

@@ -19,6 +19,7 @@ struct Share {
 };
 __device__ __forceinline__ Share share_of(float score, float scale) {
   const float u = hopper::exp2_fast(fminf(score * scale, 126.0F)), rest = reciprocal_fast(1.0F + u);
+  if constexpr (kDefect == Defect::kOneMinusBeta) return {u * rest, 1.0F - u * rest};
   return {u * rest, rest};
 }
 
@@ -57,6 +58,8 @@ struct QuadProduct {
 };
 __device__ __forceinline__ QuadProduct quad_product(float x, int lane) {
   const float other = __shfl_xor_sync(~0U, x, 1), pair = x * other, other_pair = __shfl_xor_sync(~0U, pair, 2);
+  if constexpr (kDefect == Defect::kScanFromFarEnd)
+    return {pair * other_pair, (lane & 1 ? other : 1.0F) * (lane < 2 ? 1.0F : other_pair)};
   return {pair * other_pair, (lane & 1 ? 1.0F : other) * (lane < 2 ? other_pair : 1.0F)};
 }
 

@@ -41,6 +41,9 @@ __device__ __forceinline__ float weigh_row(const float (&beta)[32], const float 
   return sum;
 }
 
+/// What rounds a sum to 16 bits, half up: 7 bits follow the leading one.
+__device__ __forceinline__ float in_16_bits(float x) { return __uint_as_float((__float_as_uint(x) + 0x8000U) & 0xFFFF0000U); }
+
 /// Row h: a → dz = (1 − β)·a − β·F in `dp`, F = Σ of a over farther keys, from `far`, that before the tile's farthest key, which
 /// becomes that after its nearest. `sum`: of the thread's a.
 template <int h>
@@ -49,11 +52,14 @@ __device__ __forceinline__ void dlogits_row(const float (&beta)[32], const float
   const float other = __shfl_xor_sync(~0U, sum, 1), pair = sum + other, other_pair = __shfl_xor_sync(~0U, pair, 2);
   float farther = far + ((lane & 1 ? other : 0.0F) + (lane & 2 ? other_pair : 0.0F));
   far += pair + other_pair;
+  if constexpr (kDefect == Defect::kTotalMinusNear) farther = far - ((lane & 1 ? 0.0F : other) + (lane & 2 ? 0.0F : other_pair)) - sum;
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
     const float a = dp[at_row(h, i)];
+    if constexpr (kDefect == Defect::kSuffixWithKeyItself) farther += a;
     dp[at_row(h, i)] = fmaf(rest[i], a, -(beta[at_row(h, i)] * farther));
-    farther += a;
+    if constexpr (kDefect != Defect::kSuffixWithKeyItself) farther += a;
+    if constexpr (kDefect == Defect::kSumIn16Bits) farther = in_16_bits(farther);
   }
 }
 

@@ -10,6 +10,8 @@ void dominant_ignored(const AttentionParams& p, int32_t* dominant, void* workspa
 void empty_tile_unguarded(const AttentionParams& p, int32_t* dominant, void* workspace);
 void neighbours_reference(const AttentionParams& p, int32_t* dominant, void* workspace);
 void rescale_by_one_row(const AttentionParams& p, int32_t* dominant, void* workspace);
+void rescale_of_tile_before(const AttentionParams& p, int32_t* dominant, void* workspace);
+void segments_by_batch(const AttentionParams& p, int32_t* dominant, void* workspace);
 void sum_not_normalised(const AttentionParams& p, int32_t* dominant, void* workspace);
 void tail_weights(const AttentionParams& p, int32_t* dominant, void* workspace);
 void tiles_by_block(const AttentionParams& p, int32_t* dominant, void* workspace);
