@@ -5,6 +5,7 @@
 
 #include "kernels/device/cuda_run.h"
 #include "kernels/hopper/cuda_fused.h"
+#include "kernels/hopper/sequence_inputs.h"
 
 namespace attest {
 namespace {
@@ -14,8 +15,23 @@ void attend(const fused::AttentionParams& p, int32_t* dominant, void* workspace)
   if (p.backward()) fused::backward(p, dominant, workspace);
 }
 
+/// In place, whatever their kind.
+Outputs run_sequences(const Inputs& in) {
+  const Outputs out = fixed_order::fresh_outputs(in, Device::kCuda);
+  const fixed_order::AttentionParams p = fixed_order::params_on_device(in, out);
+  const fused::Sequences sequences = fused::sequences_of(in);
+  const at::Tensor workspace = at::empty({fused::workspace_bytes(p, sequences)}, in.q.options().dtype(at::kByte));
+  const at::Tensor dominant = in.backward() ? at::empty({p.num_rows()}, in.q.options().dtype(at::kInt)) : at::Tensor();
+  int32_t* const keys = in.backward() ? dominant.data_ptr<int32_t>() : nullptr;
+  fused::clear_workspace(p, workspace.data_ptr());
+  fused::forward(p, sequences, keys, workspace.data_ptr());
+  if (in.backward()) fused::backward(p, sequences, keys, workspace.data_ptr());
+  return out;
+}
+
 Outputs run(const Inputs& in, Attend* launch) {
   const c10::DeviceGuard guard(in.q.device());
+  if (in.kind != Sequences::kWhole) return run_sequences(in);
   const Outputs out = fixed_order::fresh_outputs(in, Device::kCuda);
   const fixed_order::AttentionParams p = fixed_order::params_on_device(in, out);
   const at::Tensor workspace = at::empty({fused::workspace_bytes(p)}, in.q.options().dtype(at::kByte));
@@ -28,7 +44,8 @@ Outputs run(const Inputs& in, Attend* launch) {
 
 std::optional<std::string> refuses(const Inputs& in) {
   if (!in.q.is_cuda()) return std::nullopt;
-  return fused::unsupported_reason(fixed_order::params_on_device(in, {}));
+  const fixed_order::AttentionParams p = fixed_order::params_on_device(in, {});
+  return in.kind == Sequences::kWhole ? fused::unsupported_reason(p) : fused::unsupported_reason(p, fused::sequences_of(in));
 }
 
 ToleranceContract contract() {
@@ -62,8 +79,8 @@ KernelVariant fused_variant(const std::string& name, const std::string& summary,
 
 namespace {
 
-const Register<KernelVariant> registered{fused_variant(
-    "softmax.cuda.fused", "Hopper matrix units, no logits in memory, batch-invariant, forward and backward", attend)};
+const Register<KernelVariant> registered{fused::with_sequences(fused_variant(
+    "softmax.cuda.fused", "Hopper matrix units, no logits in memory, batch-invariant, forward and backward", attend))};
 
 }  // namespace
 }  // namespace attest

@@ -5,6 +5,7 @@
 
 #include "kernels/device/cuda_run.h"
 #include "kernels/hopper/cuda_stick_fused.h"
+#include "kernels/hopper/sequence_inputs.h"
 
 namespace attest {
 namespace {
@@ -14,8 +15,24 @@ void attend(const stick::AttentionParams& p, void* saved, void* workspace) {
   if (p.backward()) stick::backward(p, saved, workspace);
 }
 
+/// In place, whatever their kind.
+Outputs run_sequences(const Inputs& in) {
+  const Outputs out = fixed_order::fresh_outputs(in, Device::kCuda);
+  const fixed_order::AttentionParams p = fixed_order::params_on_device(in, out);
+  const fused::Sequences sequences = fused::sequences_of(in);
+  const auto bytes = [&](int64_t count) { return at::empty({count}, in.q.options().dtype(at::kByte)); };
+  const at::Tensor workspace = bytes(stick::workspace_bytes(p, sequences));
+  const at::Tensor saved = bytes(in.backward() ? stick::saved_bytes(p, sequences) : 0);
+  void* const sticks = saved.numel() > 0 ? saved.data_ptr() : nullptr;
+  stick::clear_workspace(p, workspace.data_ptr());
+  stick::forward(p, sequences, sticks, workspace.data_ptr());
+  if (in.backward()) stick::backward(p, sequences, sticks, workspace.data_ptr());
+  return out;
+}
+
 Outputs run(const Inputs& in, AttendSticks* launch) {
   const c10::DeviceGuard guard(in.q.device());
+  if (in.kind != Sequences::kWhole) return run_sequences(in);
   const Outputs out = fixed_order::fresh_outputs(in, Device::kCuda);
   const fixed_order::AttentionParams p = fixed_order::params_on_device(in, out);
   const at::Tensor workspace = at::empty({stick::workspace_bytes(p)}, in.q.options().dtype(at::kByte));
@@ -29,7 +46,8 @@ Outputs run(const Inputs& in, AttendSticks* launch) {
 
 std::optional<std::string> refuses(const Inputs& in) {
   if (!in.q.is_cuda()) return std::nullopt;
-  return stick::unsupported_reason(fixed_order::params_on_device(in, {}));
+  const fixed_order::AttentionParams p = fixed_order::params_on_device(in, {});
+  return in.kind == Sequences::kWhole ? stick::unsupported_reason(p) : stick::unsupported_reason(p, fused::sequences_of(in));
 }
 
 }  // namespace
@@ -58,8 +76,8 @@ KernelVariant stick_variant(const std::string& name, const std::string& summary,
 
 namespace {
 
-const Register<KernelVariant> registered{stick_variant(
-    "stickbreaking.cuda.fused", "Hopper matrix units, no scores in memory, batch-invariant, stops where the stick is used up", attend)};
+const Register<KernelVariant> registered{fused::with_sequences(stick_variant(
+    "stickbreaking.cuda.fused", "Hopper matrix units, no scores in memory, batch-invariant, stops where the stick is used up", attend))};
 
 }  // namespace
 }  // namespace attest
