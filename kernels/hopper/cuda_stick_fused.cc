@@ -39,7 +39,7 @@ Outputs run(const Inputs& in, AttendSticks* launch) {
   const int64_t saved_bytes = in.backward() ? stick::saved_bytes(p) : 0;
   const at::Tensor saved = at::empty({saved_bytes}, in.q.options().dtype(at::kByte));
   void* const sticks = saved_bytes > 0 ? saved.data_ptr() : nullptr;
-  if (sticks != nullptr || stick::needs_cleared_workspace(p)) stick::clear_workspace(p, workspace.data_ptr());
+  stick::clear_workspace(p, workspace.data_ptr());
   launch(p, sticks, workspace.data_ptr());
   return out;
 }

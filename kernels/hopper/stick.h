@@ -22,8 +22,6 @@ std::optional<std::string> unsupported_reason(const AttentionParams& p);
 int64_t workspace_bytes(const AttentionParams& p);
 /// Once for a new workspace, on p's stream. One call at a time may use a workspace, whatever its sizes; each leaves it so.
 void clear_workspace(const AttentionParams& p, void* workspace);
-/// Whether p's calls need that at all: a forward of few queries without `saved` does not.
-bool needs_cleared_workspace(const AttentionParams& p);
 
 /// What the forward can leave for the backward, 256-byte aligned: the stick of each query at every 64th key. At most 512 MiB;
 /// where it would be more it is 0, and the backward recomputes it by groups of heads.

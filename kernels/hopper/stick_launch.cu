@@ -2,7 +2,6 @@
 #include "kernels/hopper/fused_operands.h"
 #include "kernels/hopper/host_launch.h"
 #include "kernels/hopper/stick_backward.h"
-#include "kernels/hopper/stick_decode.h"
 #include "kernels/hopper/stick_host.h"
 
 namespace attest::stick {
@@ -58,12 +57,6 @@ struct Workspace {
   }
 };
 
-/// Whether decode() takes the forward: few queries, no gradients. From shapes alone; the bits are the same.
-bool is_decoded(const AttentionParams& p) {
-  constexpr int64_t kMostRows = 64;  // of a KV head's group
-  return !p.backward() && p.seqlen_q <= kMostDecodeQueries && p.seqlen_q * p.group() <= kMostRows && !decode_unsupported_reason(p);
-}
-
 /// Batch elements and KV heads of a problem, as a problem.
 AttentionParams part_of(AttentionParams p, int64_t batch, int64_t batches, int64_t kv_head, int64_t kv_heads) {
   const int64_t head = kv_head * p.group();
@@ -117,12 +110,10 @@ int64_t workspace_bytes(const AttentionParams& p) {
   const auto bytes = [](const AttentionParams& x, bool recompute) { return Workspace(x, nullptr, recompute).arena.used(); };
   AttentionParams forward_alone = p;
   forward_alone.dout = {};
-  if (!p.backward()) return std::max(bytes(p, false), is_decoded(p) ? decode_workspace_bytes(p) : 0);
+  if (!p.backward()) return bytes(p, false);
   const Step step = step_of(p);
   return std::max(bytes(forward_alone, false), bytes(part_of(p, 0, step.batches, 0, step.kv_heads), !Sizes(p).fit()));
 }
-
-bool needs_cleared_workspace(const AttentionParams& p) { return !is_decoded(p); }
 
 void clear_workspace(const AttentionParams& p, void* workspace) {
   const CudaDevice device(p.device);
@@ -197,7 +188,6 @@ void forward(const AttentionParams& p, void* saved, void* memory) { forward(p, s
 void forward(const AttentionParams& p, void* saved, void* memory, const Kernels& kernels) {
   check(p);
   const CudaDevice device(p.device);
-  if (saved == nullptr && is_decoded(p)) return decode(p, {}, memory);
   AttentionParams alone = p;
   alone.dout = {};
   const Workspace workspace(alone, memory, false);
