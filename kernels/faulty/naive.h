@@ -44,7 +44,7 @@ struct StickBreakingHooks {
 };
 Outputs naive_stickbreaking(const Inputs& in, const StickBreakingHooks& hooks = {});
 
-/// The record all faulty variants start from: CPU, every case, every promise, forward_error(2) with fp32 sums.
+/// The record all faulty variants start from: CPU, every case, every promise, forward_error(2) with fp32 sums, of gradients fp64.
 KernelVariant faulty_variant(const std::string& name, Op op, const std::string& summary, const std::string& caught_by);
 
 }  // namespace attest::faulty

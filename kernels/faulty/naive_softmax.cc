@@ -23,9 +23,9 @@ class Softmax {
     const auto f32 = at::TensorOptions().dtype(at::kFloat);
     out_ = at::zeros({p_.batch, p_.num_heads_q, p_.seqlen_q, p_.head_dim_v}, f32);
     lse_ = at::full({p_.batch, p_.num_heads_q, p_.seqlen_q, 1}, -INFINITY, f32);
-    dq_ = at::zeros(q_.sizes(), f32);
-    dk_ = at::zeros(k_.sizes(), f32);
-    dv_ = at::zeros(v_.sizes(), f32);
+    dq_ = at::zeros(q_.sizes(), at::kDouble);
+    dk_ = at::zeros(k_.sizes(), at::kDouble);
+    dv_ = at::zeros(v_.sizes(), at::kDouble);
   }
 
   Outputs run() {
@@ -104,10 +104,10 @@ class Softmax {
       if (z[j] == -INFINITY && hooks_.guards_empty_rows_in_backward) continue;
       const float dz = p_.softmax_scale * (probability[j] * (shifted[j] - delta + dlse));
       for (int64_t d = 0; d < p_.head_dim; ++d) {
-        row_of(dq_, b, h, i)[d] += dz * row_of(k_, b, g, j)[d];
-        row_of(dk_, b, g, j)[d] += dz * row_of(q_, b, h, i)[d];
+        row_of<double>(dq_, b, h, i)[d] += double{dz} * row_of(k_, b, g, j)[d];
+        row_of<double>(dk_, b, g, j)[d] += double{dz} * row_of(q_, b, h, i)[d];
       }
-      for (int64_t d = 0; d < p_.head_dim_v; ++d) row_of(dv_, b, g, j)[d] += probability[j] * dout[d];
+      for (int64_t d = 0; d < p_.head_dim_v; ++d) row_of<double>(dv_, b, g, j)[d] += double{probability[j]} * dout[d];
     }
   }
 

@@ -29,9 +29,9 @@ class StickBreaking {
     const auto f32 = at::TensorOptions().dtype(at::kFloat);
     out_ = at::zeros({p_.batch, p_.num_heads_q, p_.seqlen_q, p_.head_dim_v}, f32);
     rem_ = at::ones({p_.batch, p_.num_heads_q, p_.seqlen_q, 1}, f32);
-    dq_ = at::zeros(q_.sizes(), f32);
-    dk_ = at::zeros(k_.sizes(), f32);
-    dv_ = at::zeros(v_.sizes(), f32);
+    dq_ = at::zeros(q_.sizes(), at::kDouble);
+    dk_ = at::zeros(k_.sizes(), at::kDouble);
+    dv_ = at::zeros(v_.sizes(), at::kDouble);
   }
 
   Outputs run() {
@@ -97,10 +97,10 @@ class StickBreaking {
     for (size_t s = 0; s < row.keys.size(); ++s) {
       const int64_t j = row.keys[s];
       for (int64_t d = 0; d < p_.head_dim; ++d) {
-        row_of(dq_, b, h, i)[d] += p_.softmax_scale * dz[s] * row_of(k_, b, g, j)[d];
-        row_of(dk_, b, g, j)[d] += p_.softmax_scale * dz[s] * row_of(q_, b, h, i)[d];
+        row_of<double>(dq_, b, h, i)[d] += double{p_.softmax_scale} * dz[s] * row_of(k_, b, g, j)[d];
+        row_of<double>(dk_, b, g, j)[d] += double{p_.softmax_scale} * dz[s] * row_of(q_, b, h, i)[d];
       }
-      for (int64_t d = 0; d < p_.head_dim_v; ++d) row_of(dv_, b, g, j)[d] += row.weight[s] * dout[d];
+      for (int64_t d = 0; d < p_.head_dim_v; ++d) row_of<double>(dv_, b, g, j)[d] += double{row.weight[s]} * dout[d];
     }
   }
 

@@ -1,7 +1,7 @@
-// softmax.cpu.plain and stickbreaking.cpu.plain: textbook attention in fp32, one loop inside the other, on one thread. Unusual:
-// they are the kernels in which kernels/faulty/ plants its defects, here without one, so that a law that passes them and fails a
-// defect has found the defect; and they take sequences of different lengths, one after another. They promise every law but a
-// host twin's.
+// softmax.cpu.plain and stickbreaking.cpu.plain: textbook attention in fp32 with fp64 sums of gradients, one loop inside the
+// other, on one thread. Unusual: they are the kernels in which kernels/faulty/ plants its defects, here without one, so that a
+// law that passes them and fails a defect has found the defect; and they take sequences of different lengths, one after
+// another. They promise every law but a host twin's.
 #include "kernels/faulty/naive.h"
 
 namespace attest {
