@@ -79,6 +79,7 @@ void check_append(const Tensor& k_cache, const Tensor& v_cache, const Tensor& se
               " and ", k_cache.sym_size(1));
   TORCH_CHECK(v.sym_size(3) == v_cache.sym_size(3), name, ": v and v_cache must have the same head_dim, got ", v.sym_size(3), " and ",
               v_cache.sym_size(3));
+  TORCH_CHECK(seqlens.is_contiguous(), name, ": seqlens must be contiguous, since it is written to; got strides ", seqlens.strides());
 }
 
 Inputs decode_inputs(const Tensor& q, const Tensor& k_cache, const Tensor& v_cache, const MaybeTensor& mask, bool attend_current,

@@ -109,6 +109,14 @@ TEST(TorchDecode, an_append_that_does_not_fit_raises_and_writes_nothing) {
   }
 }
 
+TEST(TorchDecode, lengths_that_share_memory_are_refused_before_anything_is_written) {
+  Tensor k_cache = at::zeros({2, 2, kCapacity, 8}), v_cache = at::zeros({2, 2, kCapacity, 5});
+  const Tensor seqlens = at::zeros({1}, at::kInt).expand({2});
+  EXPECT_THAT(message_of([&] { append(k_cache, v_cache, seqlens, at::ones({2, 2, 1, 8}), at::ones({2, 2, 1, 5})); }),
+              HasSubstr("seqlens must be contiguous"));
+  EXPECT_EQ(k_cache.sum().item<float>() + v_cache.sum().item<float>(), 0.0F);
+}
+
 TEST(TorchDecode, meta_tensors_give_the_shapes_and_dtypes_of_a_run) {
   const Call c = call(3, at::kBFloat16);
   const auto meta = [](const Tensor& t) { return t.to(at::Device(at::kMeta)); };

@@ -137,7 +137,7 @@ KernelVariant faulty_variant(const std::string& name, Op op, const std::string& 
   variant.op = op;
   variant.summary = summary;
   variant.faulty_caught_by = caught_by;
-  variant.contract = {forward_error(2), {}, "a plain fp32 kernel: sequential sums, operands kept in fp32", {}};
+  variant.contract = {forward_error(2), {}, "plain loops in fp32: sequential sums, those of gradients in fp64, operands kept in fp32", {}};
   variant.promises = {"returns", "gradients_at_saturation", "hidden_keys_have_zero_gradient"};
   for (const char* law : {"agrees_with_oracle", "repeat_run", "batch_size", "batch_position", "batch_chunking", "chunked_prefill",
                           "prefill_decode", "kv_cache", "padding_inert", "padded_trimmed", "causal_prefix", "fully_masked_rows",
