@@ -6,17 +6,12 @@
 // of dP, keeps every d as small as it can be: columns 8x … 8x + 7 in lane x of 16, ascending (fma), then lanes 1, 2, 4, 8 apart.
 #include "kernels/device/launch.h"
 #include "kernels/hopper/fused_backward.h"
+#include "kernels/hopper/fused_dot.cuh"
 
 namespace attest::fused {
 namespace {
 
 constexpr int kThreads = 256, kRowsOfWarp = 16;
-
-template <class Element>
-__device__ __forceinline__ float2 widened(uint32_t pair) {
-  if constexpr (std::is_same_v<Element, __half>) return __half22float2(*reinterpret_cast<const __half2*>(&pair));
-  return make_float2(__uint_as_float(pair << 16), __uint_as_float(pair & 0xFFFF0000U));
-}
 
 /// Columns column, column + 1 of a row; those from `head_dim` on are 0, whatever lies there.
 __device__ __forceinline__ uint32_t load_two(const uint16_t* row, int column, int head_dim) {
@@ -28,18 +23,6 @@ __device__ __forceinline__ uint4 load_eight(const uint16_t* row, int column, int
     return *reinterpret_cast<const uint4*>(row + column);
   return make_uint4(load_two(row, column, head_dim), load_two(row, column + 2, head_dim), load_two(row, column + 4, head_dim),
                     load_two(row, column + 6, head_dim));
-}
-
-/// sum + a·b, element after element.
-template <class Element>
-__device__ __forceinline__ float dot_eight(const uint4& a, const uint4& b, float sum) {
-  const uint32_t x[4] = {a.x, a.y, a.z, a.w}, y[4] = {b.x, b.y, b.z, b.w};
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float2 p = widened<Element>(x[i]), q = widened<Element>(y[i]);
-    sum = fmaf(p.y, q.y, fmaf(p.x, q.x, sum));
-  }
-  return sum;
 }
 
 template <class Element>

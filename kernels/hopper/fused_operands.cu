@@ -3,12 +3,13 @@
 #include <cuda_fp16.h>
 
 #include "kernels/device/launch.h"
+#include "kernels/hopper/fused_mask.cuh"
 #include "kernels/hopper/fused_operands.h"
 
 namespace attest::fused {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = kMaskThreads;
 
 struct Copy {
   const uint16_t* from;
@@ -36,17 +37,6 @@ __global__ void __launch_bounds__(kThreads) copy_rows(const __grid_constant__ Co
       x[e] = kept && column + e < c.head_dim ? static_cast<uint16_t>((x[e] & c.mask) ^ c.flip) : uint16_t{0};
     }
     *reinterpret_cast<uint4*>(c.to + row_number * c.pitch + column) = *reinterpret_cast<const uint4*>(x);
-  }
-}
-
-__global__ void __launch_bounds__(kThreads) pack_mask(const uint8_t* keep, int64_t keep_batch, int64_t keep_key, int64_t keys,
-                                                      int64_t words, int64_t count, uint32_t* bits) {
-  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < count; i += gridDim.x * int64_t{kThreads}) {
-    const int64_t batch = i / words, first = i % words * 32;
-    uint32_t word = 0;
-    for (int64_t j = 0; j < 32 && first + j < keys; ++j)
-      if (keep[batch * keep_batch + (first + j) * keep_key] != 0) word |= 1U << j;
-    bits[i] = word;
   }
 }
 
