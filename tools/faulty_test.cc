@@ -44,6 +44,7 @@ const Defect kDefects[] = {
     {"faulty.softmax.endless_loop", Status::kTimedOut, 1, 1, 1, 1, 1},
     {"faulty.softmax.allocates_1tb", Status::kOutOfMemory, 1, 1, 1, 1, 1},
     {"faulty.softmax.no_twin", Status::kIncorrect, 1, 1, 1, 1, 4},
+    {"faulty.softmax.unlike_its_twin", Status::kIncorrect, 1, 1, 1, 1, 4},
     {"faulty.stickbreaking.one_minus_beta", Status::kIncorrect, 1, 1, 1, 2, 4},
     {"faulty.stickbreaking.drops_drem", Status::kIncorrect, 1, 1, 1, 1, 2},
     {"faulty.softmax.boundary_off_by_one", Status::kIncorrect, 1, 1, 1, 2, 2},
