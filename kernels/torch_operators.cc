@@ -1,9 +1,7 @@
-// Registers attest::softmax_attention and attest::stickbreaking_attention with Torch. The work is done by our own variants, found
-// by name: OP.cuda.fused where it takes the inputs, else OP.cuda.fixed_order; OP.cpu.fixed_order on a CPU. Which one depends on the
-// dtype, the head dims and the GPU, and on batch and lengths only beyond the fused kernels' limits (stick-breaking gradients of some
-// 30,000 tokens with 8 query heads a KV head: kernels/hopper/STICKBREAKING.md). Unusual: the backward operator runs the
-// variant again with the gradients, forward included, so nothing but the inputs is saved. lse and rem are differentiable. A
-// second-order gradient raises, and only when it is asked for.
+// Registers attest::softmax_attention and attest::stickbreaking_attention with Torch; kernels/ours.* chooses the kernel. Under autograd
+// the forward is *_forward, which keeps what the kernel of the backward can use, beside q, k, v, out and lse or rem: the fused kernels
+// save a second forward by it, others run theirs again. lse and rem are differentiable. A second-order gradient raises, and only when
+// it is asked for.
 #include "kernels/torch_operators.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -16,7 +14,7 @@
 #include <tuple>
 
 #include "harness/tensors.h"
-#include "harness/variant.h"
+#include "kernels/ours.h"
 
 namespace attest {
 namespace {
@@ -26,8 +24,9 @@ using MaybeTensor = std::optional<Tensor>;
 using Pair = std::tuple<Tensor, Tensor>;
 using Triple = std::tuple<Tensor, Tensor, Tensor>;
 using Forward = Pair(const Tensor&, const Tensor&, const Tensor&, const MaybeTensor&, bool, std::optional<double>);
-using Backward = Triple(const MaybeTensor&, const MaybeTensor&, const Tensor&, const Tensor&, const Tensor&, const MaybeTensor&,
-                        bool, std::optional<double>);
+using SavingForward = Triple(const Tensor&, const Tensor&, const Tensor&, const MaybeTensor&, bool, std::optional<double>);
+using Backward = Triple(const MaybeTensor&, const MaybeTensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                        const Tensor&, const Tensor&, const MaybeTensor&, bool, std::optional<double>);
 
 template <Op kOp>
 constexpr const char* kName = kOp == Op::kSoftmax ? kSoftmaxOperator : kStickBreakingOperator;
@@ -91,43 +90,52 @@ Inputs make_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Mayb
   return {.problem = problem, .q = q, .k = k, .v = v, .key_padding_mask = or_undefined(mask)};
 }
 
-/// Why `name` can't run, or nothing.
-std::optional<std::string> refusal(const std::string& name, const Inputs& inputs) {
-  const KernelVariant* variant = Registry<KernelVariant>::instance().find(name);
-  if (variant == nullptr)
-    return std::string("this build has no such kernel") + (inputs.q.is_cuda() ? "; build with nvcc to run on CUDA" : "");
-  if (auto reason = variant->domain.excludes(inputs)) return reason;
-  return variant->refuses ? variant->refuses(inputs) : std::nullopt;
-}
-
-/// The first of our variants that takes the inputs, fastest first.
-Outputs run_ours(const Inputs& inputs) {
-  const std::string prefix = fmt::format("{}.{}.", name_of(inputs.problem.op), inputs.q.is_cuda() ? "cuda" : "cpu");
-  if (const std::string fused = prefix + "fused"; inputs.q.is_cuda() && !refusal(fused, inputs))
-    return Registry<KernelVariant>::instance().find(fused)->run(inputs);
-  const std::string plain = prefix + "fixed_order";
-  const auto reason = refusal(plain, inputs);
-  TORCH_CHECK(!reason, plain, ": ", reason.value_or(""));
-  return Registry<KernelVariant>::instance().find(plain)->run(inputs);
+template <Op kOp>
+c10::SymInt saved_size(const Tensor& q, const Tensor& k) {
+  return saved_bytes_of_ours(kOp, q.sym_size(0) * q.sym_size(1), q.sym_size(2), k.sym_size(2));
 }
 
 template <Op kOp>
 Pair forward_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& mask, bool flag,
                     std::optional<double> scale) {
-  Outputs o = run_ours(make_inputs<kOp>(q, k, v, mask, flag, scale));
+  const Outputs o = forward_of_ours(make_inputs<kOp>(q, k, v, mask, flag, scale), Tensor());
   return {o.out, o.lse};
 }
 
 template <Op kOp>
-Triple backward_kernel(const MaybeTensor& dout, const MaybeTensor& dlse, const Tensor& q, const Tensor& k, const Tensor& v,
-                       const MaybeTensor& mask, bool flag, std::optional<double> scale) {
+Triple saving_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& mask, bool flag,
+                     std::optional<double> scale) {
+  const Inputs inputs = make_inputs<kOp>(q, k, v, mask, flag, scale);
+  const Tensor saved = at::empty({saved_size<kOp>(q, k).expect_int()}, q.options().dtype(at::kByte));
+  const Outputs o = forward_of_ours(inputs, saved);
+  return {o.out, o.lse, saved};
+}
+
+void check_of_forward(const char* name, const Tensor& out, const Tensor& lse, const Tensor& saved, const Inputs& in,
+                      const c10::SymInt& size) {
+  const AttentionProblem& p = in.problem;
+  const bool of_it = out.sizes() == at::IntArrayRef({p.batch, p.num_heads_q, p.seqlen_q, p.head_dim_v}) &&
+                     out.scalar_type() == in.q.scalar_type() && lse.sizes() == out.sizes().slice(0, 3) &&
+                     lse.scalar_type() == at::kFloat && saved.is_contiguous() && saved.numel() == size.expect_int() &&
+                     saved.scalar_type() == at::kByte;
+  TORCH_CHECK(of_it, name, "_backward: the tensors after the two gradients must be those that ", name,
+              "_forward gave for these q, k and v; got ", out.sizes(), ", ", lse.sizes(), " and ", saved.sizes());
+  for (const Tensor& t : {out, lse, saved})
+    TORCH_CHECK(t.device() == in.q.device(), name, "_backward: what the forward gave is on ", t.device(), ", q on ",
+                in.q.device());
+}
+
+template <Op kOp>
+Triple backward_kernel(const MaybeTensor& dout, const MaybeTensor& dlse, const Tensor& out, const Tensor& lse,
+                       const Tensor& saved, const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& mask, bool flag,
+                       std::optional<double> scale) {
   Inputs inputs = make_inputs<kOp>(q, k, v, mask, flag, scale);
-  const AttentionProblem& p = inputs.problem;
+  check_of_forward(kName<kOp>, out, lse, saved, inputs, saved_size<kOp>(q, k));
   inputs.dout = or_undefined(dout);
   inputs.dlse = or_undefined(dlse);
-  if (!inputs.dout.defined()) inputs.dout = at::zeros({p.batch, p.num_heads_q, p.seqlen_q, p.head_dim_v}, q.options());
+  if (!inputs.dout.defined()) inputs.dout = at::zeros(out.sizes(), q.options());
   if (auto reason = inputs.invalid_reason()) TORCH_CHECK(false, kName<kOp>, "_backward: ", *reason);
-  Outputs o = run_ours(inputs);
+  const Outputs o = backward_of_ours(inputs, out, lse, saved);
   return {o.dq, o.dk, o.dv};
 }
 
@@ -140,27 +148,25 @@ Pair forward_meta(const Tensor& q, const Tensor& k, const Tensor& v, const Maybe
 }
 
 template <Op kOp>
-Triple backward_meta(const MaybeTensor&, const MaybeTensor&, const Tensor& q, const Tensor& k, const Tensor& v,
-                     const MaybeTensor& mask, bool, std::optional<double> scale) {
+Triple saving_meta(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& mask, bool flag,
+                   std::optional<double> scale) {
+  const auto [out, lse] = forward_meta<kOp>(q, k, v, mask, flag, scale);
+  return {out, lse, q.new_empty_symint({saved_size<kOp>(q, k)}, q.options().dtype(at::kByte))};
+}
+
+template <Op kOp>
+Triple backward_meta(const MaybeTensor&, const MaybeTensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor& q,
+                     const Tensor& k, const Tensor& v, const MaybeTensor& mask, bool, std::optional<double> scale) {
   check_arguments(kName<kOp>, q, k, v, mask, scale);
   return {q.new_empty_symint(q.sym_sizes()), k.new_empty_symint(k.sym_sizes()), v.new_empty_symint(v.sym_sizes())};
 }
 
-template <Op kOp>
-Pair call_forward(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& mask, bool flag,
-                  std::optional<double> scale) {
-  static const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(kName<kOp>, "").template typed<Forward>();
+/// The operator `name`, below autograd.
+template <class Signature, class... Args>
+auto call(const std::string& name, const Args&... args) {
+  const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), "").template typed<Signature>();
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return handle.call(q, k, v, mask, flag, scale);
-}
-
-template <Op kOp>
-Triple call_backward(const MaybeTensor& dout, const MaybeTensor& dlse, const Tensor& q, const Tensor& k, const Tensor& v,
-                     const MaybeTensor& mask, bool flag, std::optional<double> scale) {
-  static const std::string name = std::string(kName<kOp>) + "_backward";
-  static const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), "").template typed<Backward>();
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return handle.call(dout, dlse, q, k, v, mask, flag, scale);
+  return handle.call(args...);
 }
 
 using torch::autograd::AutogradContext;
@@ -169,10 +175,11 @@ using torch::autograd::variable_list;
 /// The backward as a node of its own: under create_graph it can be built, and raises once it is differentiated itself.
 template <Op kOp>
 struct FirstOrderOnly : torch::autograd::Function<FirstOrderOnly<kOp>> {
-  static variable_list forward(AutogradContext*, const MaybeTensor& dout, const MaybeTensor& dlse, const Tensor& q,
-                               const Tensor& k, const Tensor& v, const MaybeTensor& mask, bool flag,
-                               std::optional<double> scale) {
-    const auto [dq, dk, dv] = call_backward<kOp>(dout, dlse, q, k, v, mask, flag, scale);
+  static variable_list forward(AutogradContext*, const MaybeTensor& dout, const MaybeTensor& dlse, const Tensor& out,
+                               const Tensor& lse, const Tensor& saved, const Tensor& q, const Tensor& k, const Tensor& v,
+                               const MaybeTensor& mask, bool flag, std::optional<double> scale) {
+    static const std::string name = std::string(kName<kOp>) + "_backward";
+    const auto [dq, dk, dv] = call<Backward>(name, dout, dlse, out, lse, saved, q, k, v, mask, flag, scale);
     return {dq, dk, dv};
   }
   static variable_list backward(AutogradContext*, const variable_list&) {
@@ -184,11 +191,12 @@ template <Op kOp>
 struct Attention : torch::autograd::Function<Attention<kOp>> {
   static variable_list forward(AutogradContext* ctx, const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& mask,
                                bool flag, std::optional<double> scale) {
+    static const std::string name = std::string(kName<kOp>) + "_forward";
     ctx->set_materialize_grads(false);
-    ctx->save_for_backward({q, k, v, or_undefined(mask)});
+    const auto [out, lse, saved] = call<SavingForward>(name, q, k, v, mask, flag, scale);
+    ctx->save_for_backward({q, k, v, or_undefined(mask), out, lse, saved});
     ctx->saved_data["flag"] = flag;
     ctx->saved_data["scale"] = scale;
-    const auto [out, lse] = call_forward<kOp>(q, k, v, mask, flag, scale);
     return {out, lse};
   }
 
@@ -197,8 +205,9 @@ struct Attention : torch::autograd::Function<Attention<kOp>> {
     if (!gradients[0].defined() && !gradients[1].defined()) return variable_list(6);
     const auto saved = ctx->get_saved_variables();
     const auto maybe = [](const Tensor& t) { return t.defined() ? MaybeTensor(t) : std::nullopt; };
-    auto d = FirstOrderOnly<kOp>::apply(maybe(gradients[0]), maybe(gradients[1]), saved[0], saved[1], saved[2], maybe(saved[3]),
-                                        ctx->saved_data["flag"].toBool(), ctx->saved_data["scale"].toOptional<double>());
+    auto d = FirstOrderOnly<kOp>::apply(maybe(gradients[0]), maybe(gradients[1]), saved[4], saved[5], saved[6], saved[0],
+                                        saved[1], saved[2], maybe(saved[3]), ctx->saved_data["flag"].toBool(),
+                                        ctx->saved_data["scale"].toOptional<double>());
     return {d[0], d[1], d[2], Tensor(), Tensor(), Tensor()};
   }
 };
@@ -206,6 +215,8 @@ struct Attention : torch::autograd::Function<Attention<kOp>> {
 template <Op kOp>
 Pair autograd_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& mask, bool flag,
                      std::optional<double> scale) {
+  const bool differentiated = at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
+  if (!differentiated) return call<Forward>(kName<kOp>, q, k, v, mask, flag, scale);
   const auto results = Attention<kOp>::apply(q, k, v, mask, flag, scale);
   return {results[0], results[1]};
 }
@@ -218,31 +229,33 @@ TORCH_LIBRARY(attest, m) {
     const std::string tail =
         fmt::format("Tensor q, Tensor k, Tensor v, Tensor? key_padding_mask=None, bool {}=False, float? scale=None)", flag);
     m.def(fmt::format("{}({} -> (Tensor out, Tensor {})", name, tail, second).c_str());
-    m.def(fmt::format("{}_backward(Tensor? dout, Tensor? d{}, {} -> (Tensor dq, Tensor dk, Tensor dv)", name, second, tail)
+    m.def(fmt::format("{}_forward({} -> (Tensor out, Tensor {}, Tensor saved)", name, tail, second).c_str());
+    const std::string of_forward = fmt::format("Tensor out, Tensor {}, Tensor saved, ", second);
+    m.def(fmt::format("{}_backward(Tensor? dout, Tensor? d{}, {}{} -> (Tensor dq, Tensor dk, Tensor dv)", name, second, of_forward, tail)
               .c_str());
   };
   define("softmax_attention", "causal", "lse");
   define("stickbreaking_attention", "attend_current", "rem");
 }
 
-void implement(torch::Library& m, Forward* soft, Backward* soft_backward, Forward* stick, Backward* stick_backward) {
-  m.impl("softmax_attention", soft);
-  m.impl("softmax_attention_backward", soft_backward);
-  m.impl("stickbreaking_attention", stick);
-  m.impl("stickbreaking_attention_backward", stick_backward);
+template <Op kOp>
+void implement(torch::Library& m) {
+  const std::string name = std::string(kName<kOp>).substr(std::string("attest::").size());
+  m.impl(name.c_str(), forward_kernel<kOp>);
+  m.impl((name + "_forward").c_str(), saving_kernel<kOp>);
+  m.impl((name + "_backward").c_str(), backward_kernel<kOp>);
+}
+template <Op kOp>
+void implement_meta(torch::Library& m) {
+  const std::string name = std::string(kName<kOp>).substr(std::string("attest::").size());
+  m.impl(name.c_str(), forward_meta<kOp>);
+  m.impl((name + "_forward").c_str(), saving_meta<kOp>);
+  m.impl((name + "_backward").c_str(), backward_meta<kOp>);
 }
 
-TORCH_LIBRARY_IMPL(attest, CPU, m) {
-  implement(m, forward_kernel<kSoft>, backward_kernel<kSoft>, forward_kernel<kStick>, backward_kernel<kStick>);
-}
-
-TORCH_LIBRARY_IMPL(attest, CUDA, m) {
-  implement(m, forward_kernel<kSoft>, backward_kernel<kSoft>, forward_kernel<kStick>, backward_kernel<kStick>);
-}
-
-TORCH_LIBRARY_IMPL(attest, Meta, m) {
-  implement(m, forward_meta<kSoft>, backward_meta<kSoft>, forward_meta<kStick>, backward_meta<kStick>);
-}
+TORCH_LIBRARY_IMPL(attest, CPU, m) { implement<kSoft>(m), implement<kStick>(m); }
+TORCH_LIBRARY_IMPL(attest, CUDA, m) { implement<kSoft>(m), implement<kStick>(m); }
+TORCH_LIBRARY_IMPL(attest, Meta, m) { implement_meta<kSoft>(m), implement_meta<kStick>(m); }
 
 TORCH_LIBRARY_IMPL(attest, Autograd, m) {
   m.impl("softmax_attention", autograd_kernel<kSoft>);

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "harness/variant.h"
+#include "kernels/ours.h"
 #include "kernels/torch_testing.h"
 
 namespace attest {
@@ -111,6 +112,69 @@ TEST(TorchOperators, meta_tensors_give_the_shapes_and_dtypes_of_a_run) {
     }
     const auto gradients = torch::autograd::grad({results[0]}, {q, k, v}, {in.dout.to(at::Device(at::kMeta))});
     EXPECT_EQ(gradients[1].sizes(), in.k.sizes());
+  }
+}
+
+std::vector<at::Tensor> call_saving(const Inputs& in, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  using Signature = std::tuple<at::Tensor, at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                                                   const MaybeTensor&, bool, std::optional<double>);
+  const bool soft = in.problem.op == Op::kSoftmax;
+  const std::string name = std::string(soft ? kSoftmaxOperator : kStickBreakingOperator) + "_forward";
+  const auto [out, second, saved] =
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow(name.c_str(), "")
+          .typed<Signature>()
+          .call(q, k, v, std::nullopt, soft ? in.problem.causal : in.problem.attend_current, in.problem.softmax_scale);
+  return {out, second, saved};
+}
+
+TEST(TorchOperators, what_a_forward_saves_has_the_size_that_meta_tensors_tell) {
+  for (const Op op : kOps) {
+    const Inputs in = random_inputs(problem(op, Dtype::kBFloat16));
+    const auto meta = [](const at::Tensor& t) { return t.to(at::Device(at::kMeta)); };
+    const auto real = call_saving(in, in.q, in.k, in.v), told = call_saving(in, meta(in.q), meta(in.k), meta(in.v));
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(real[i].sizes(), told[i].sizes());
+  }
+}
+
+TEST(TorchOperators, sticks_are_saved_at_every_64th_key_up_to_512_mebibytes) {
+  const auto bytes = [](int64_t heads, int64_t seqlen) {
+    return saved_bytes_of_ours(Op::kStickBreaking, heads, seqlen, seqlen).expect_int();
+  };
+  EXPECT_EQ(bytes(1, 128), 128 * 2 * 4 + 256);  // 2 tiles of each query; 2 blocks in 256 bytes
+  EXPECT_EQ(bytes(1, 129), 256 * 4 * 4 + 256);  // as 256
+  EXPECT_EQ(bytes(16, 8192), (64 << 20) + 16 * 128 * 4);
+  EXPECT_EQ(bytes(8, 32768), (512 << 20) + 8 * 512 * 4);
+  EXPECT_EQ(bytes(9, 32768), 0);
+  EXPECT_EQ(saved_bytes_of_ours(Op::kSoftmax, 6, 5, 7).expect_int(), 6 * 5 * 4);
+}
+
+TEST(TorchOperators, a_second_backward_of_a_retained_graph_gives_the_same_bits) {
+  for (const Op op : kOps) {
+    const Inputs in = random_inputs(problem(op, Dtype::kBFloat16));
+    const at::Tensor q = in.q.detach().requires_grad_(true);
+    const auto results = call(in, q, in.k, in.v);
+    const auto gradient = [&] { return torch::autograd::grad({results[0]}, {q}, {in.dout}, /*retain_graph=*/true)[0]; };
+    EXPECT_TRUE(at::equal(gradient(), gradient()));
+  }
+}
+
+TEST(TorchOperators, a_backward_of_what_no_forward_gave_raises_a_sentence) {
+  using Signature = std::tuple<at::Tensor, at::Tensor, at::Tensor>(
+      const MaybeTensor&, const MaybeTensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+      const at::Tensor&, const at::Tensor&, const MaybeTensor&, bool, std::optional<double>);
+  for (const Op op : kOps) {
+    const Inputs in = random_inputs(problem(op, Dtype::kBFloat16));
+    const auto of = call_saving(in, in.q, in.k, in.v);
+    const std::string name = std::string(op == Op::kSoftmax ? kSoftmaxOperator : kStickBreakingOperator) + "_backward";
+    const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), "").typed<Signature>();
+    const auto says = [&](const at::Tensor& out, const at::Tensor& lse, const at::Tensor& saved) {
+      return message_of([&] { handle.call(in.dout, std::nullopt, out, lse, saved, in.q, in.k, in.v, std::nullopt, false, 1.0); });
+    };
+    EXPECT_EQ(says(of[0], of[1], of[2]), "");
+    for (const std::string& said :
+         {says(of[0].slice(2, 1), of[1], of[2]), says(of[0], of[0], of[2]), says(of[0], of[1], of[2].slice(0, 1))})
+      EXPECT_THAT(said, HasSubstr("must be those that"));
   }
 }
 

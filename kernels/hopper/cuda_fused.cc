@@ -6,6 +6,7 @@
 #include "kernels/device/cuda_run.h"
 #include "kernels/hopper/cuda_fused.h"
 #include "kernels/hopper/sequence_inputs.h"
+#include "kernels/two_halves.h"
 
 namespace attest {
 namespace {
@@ -40,6 +41,24 @@ Outputs run(const Inputs& in, Attend* launch) {
   if (launch != attend || fused::needs_cleared_workspace(p)) fused::clear_workspace(p, workspace.data_ptr());
   launch(p, keys, workspace.data_ptr());
   return out;
+}
+
+at::Tensor cleared_workspace(const Inputs& in, const fused::AttentionParams& p) {
+  const at::Tensor workspace = at::empty({fused::workspace_bytes(p)}, in.q.options().dtype(at::kByte));
+  fused::clear_workspace(p, workspace.data_ptr());
+  return workspace;
+}
+
+void first_half(const Inputs& in, const Outputs& to, const at::Tensor& saved) {
+  const c10::DeviceGuard guard(in.q.device());
+  const fixed_order::AttentionParams p = fixed_order::params_on_device(in, to);
+  fused::forward(p, saved.numel() > 0 ? static_cast<int32_t*>(saved.data_ptr()) : nullptr, cleared_workspace(in, p).data_ptr());
+}
+
+void second_half(const Inputs& in, const Outputs& to, const at::Tensor& saved) {
+  const c10::DeviceGuard guard(in.q.device());
+  const fixed_order::AttentionParams p = fixed_order::params_on_device(in, to);
+  fused::backward(p, static_cast<const int32_t*>(saved.data_ptr()), cleared_workspace(in, p).data_ptr());
 }
 
 std::optional<std::string> refuses(const Inputs& in) {
@@ -81,6 +100,7 @@ namespace {
 
 const Register<KernelVariant> registered{fused::with_sequences(fused_variant(
     "softmax.cuda.fused", "Hopper matrix units, no logits in memory, batch-invariant, forward and backward", attend))};
+const Register<TwoHalves> halves{{.name = "softmax.cuda.fused", .forward = first_half, .backward = second_half}};
 
 }  // namespace
 }  // namespace attest

@@ -6,6 +6,7 @@
 #include "kernels/device/cuda_run.h"
 #include "kernels/hopper/cuda_stick_fused.h"
 #include "kernels/hopper/sequence_inputs.h"
+#include "kernels/two_halves.h"
 
 namespace attest {
 namespace {
@@ -44,6 +45,27 @@ Outputs run(const Inputs& in, AttendSticks* launch) {
   return out;
 }
 
+/// Nothing is saved where saved_bytes() is 0.
+void* sticks_in(const at::Tensor& saved) { return saved.numel() > 0 ? saved.data_ptr() : nullptr; }
+
+at::Tensor cleared_workspace(const Inputs& in, const stick::AttentionParams& p) {
+  const at::Tensor workspace = at::empty({stick::workspace_bytes(p)}, in.q.options().dtype(at::kByte));
+  stick::clear_workspace(p, workspace.data_ptr());
+  return workspace;
+}
+
+void first_half(const Inputs& in, const Outputs& to, const at::Tensor& saved) {
+  const c10::DeviceGuard guard(in.q.device());
+  const fixed_order::AttentionParams p = fixed_order::params_on_device(in, to);
+  stick::forward(p, sticks_in(saved), cleared_workspace(in, p).data_ptr());
+}
+
+void second_half(const Inputs& in, const Outputs& to, const at::Tensor& saved) {
+  const c10::DeviceGuard guard(in.q.device());
+  const fixed_order::AttentionParams p = fixed_order::params_on_device(in, to);
+  stick::backward(p, sticks_in(saved), cleared_workspace(in, p).data_ptr());
+}
+
 std::optional<std::string> refuses(const Inputs& in) {
   if (!in.q.is_cuda()) return std::nullopt;
   const fixed_order::AttentionParams p = fixed_order::params_on_device(in, {});
@@ -78,6 +100,7 @@ namespace {
 
 const Register<KernelVariant> registered{fused::with_sequences(stick_variant(
     "stickbreaking.cuda.fused", "Hopper matrix units, no scores in memory, batch-invariant, stops where the stick is used up", attend))};
+const Register<TwoHalves> halves{{.name = "stickbreaking.cuda.fused", .forward = first_half, .backward = second_half}};
 
 }  // namespace
 }  // namespace attest

@@ -3,6 +3,7 @@
 #include "kernels/hopper/host_launch.h"
 #include "kernels/hopper/stick_backward.h"
 #include "kernels/hopper/stick_host.h"
+#include "kernels/hopper/stick_saved.h"
 
 namespace attest::stick {
 namespace {
@@ -17,23 +18,23 @@ using fused::work_of;
 
 constexpr int kCounters = 64;      // of which three are used: forward, dq, dk and dv
 constexpr int64_t kKeyRows = 8;    // what interleaved maps ask for
-constexpr int64_t kMostSaved = int64_t{512} << 20;
 
 struct Sizes {
-  int64_t heads, padded_rows, tiles;
+  int64_t padded_rows, tiles, sticks, blocks;
   explicit Sizes(const AttentionParams& p)
-      : heads(p.batch * p.num_heads_q), padded_rows((p.seqlen_q + 127) / 128 * 128), tiles((p.seqlen_kv + 127) / 128 * 2) {}
-  int64_t floats() const { return heads * tiles * padded_rows; }
-  int64_t blocks() const { return heads * padded_rows / kSavedTile; }
-  bool fit() const { return floats() * 4 <= kMostSaved; }
+      : padded_rows((p.seqlen_q + 127) / 128 * 128),
+        tiles((p.seqlen_kv + 127) / 128 * 2),
+        sticks(saved_sticks(p.batch * p.num_heads_q, p.seqlen_q, p.seqlen_kv)),
+        blocks(saved_blocks(p.batch * p.num_heads_q, p.seqlen_q)) {}
+  bool fit() const { return sticks * 4 <= kMostSaved; }
 };
 
 /// What the forward leaves, from `arena`; F is not among it.
 Saved take_saved(const AttentionParams& p, Arena& arena) {
   const Sizes n(p);
   Saved s{.padded_rows = static_cast<int>(n.padded_rows), .tiles = static_cast<int>(n.tiles)};
-  s.stick = arena.take<float>(n.floats());
-  s.first_tile = arena.take<int>(n.blocks());
+  s.stick = arena.take<float>(n.sticks);
+  s.first_tile = arena.take<int>(n.blocks);
   return s;
 }
 Saved saved_in(const AttentionParams& p, void* memory) {
@@ -51,7 +52,7 @@ struct Workspace {
   Operands operands;
 
   Workspace(const AttentionParams& p, void* memory, bool recompute) : arena(memory), counters(arena.take<unsigned>(kCounters)) {
-    if (p.backward()) far = arena.take<float>(Sizes(p).floats());
+    if (p.backward()) far = arena.take<float>(Sizes(p).sticks);
     if (recompute) recomputed = take_saved(p, arena);
     operands = fused::prepare_operands(p, arena, kKeyRows);
   }
@@ -79,7 +80,7 @@ struct Step {
   int64_t batches, kv_heads;
 };
 Step step_of(const AttentionParams& p) {
-  const int64_t of_head = Sizes(p).floats() * 4 / (p.batch * p.num_heads_kv), fit = std::max<int64_t>(1, kMostSaved / of_head);
+  const int64_t of_head = Sizes(p).sticks * 4 / (p.batch * p.num_heads_kv), fit = std::max<int64_t>(1, kMostSaved / of_head);
   return fit >= p.num_heads_kv ? Step{std::min(p.batch, fit / p.num_heads_kv), p.num_heads_kv} : Step{1, fit};
 }
 
@@ -98,7 +99,7 @@ std::optional<std::string> unsupported_reason(const AttentionParams& p) {
   if (p.seqlen_kv < 1 || p.head_dim < 1 || p.head_dim_v < 1) return "there is no key";
   if (std::max(p.seqlen_q, p.seqlen_kv) > (int64_t{1} << 30)) return "sequences are longer than 2^30";
   if (p.batch * p.num_heads_q * ((p.seqlen_q + 63) / 64) > (int64_t{1} << 30)) return "more than 2^30 blocks of queries";
-  if (p.backward() && Sizes(p).floats() * 4 / (p.batch * p.num_heads_kv) > kMostSaved)
+  if (p.backward() && Sizes(p).sticks * 4 / (p.batch * p.num_heads_kv) > kMostSaved)
     return "the backward needs more than 512 MiB for the sticks of one KV head";
   const int capability = 10 * fused::attribute(cudaDevAttrComputeCapabilityMajor, p.device) +
                          fused::attribute(cudaDevAttrComputeCapabilityMinor, p.device);
@@ -121,9 +122,7 @@ void clear_workspace(const AttentionParams& p, void* workspace) {
 }
 
 int64_t saved_bytes(const AttentionParams& p) {
-  Arena arena(nullptr);
-  take_saved(p, arena);
-  return Sizes(p).fit() ? arena.used() : 0;
+  return saved_bytes_of(p.batch * p.num_heads_q, p.seqlen_q, p.seqlen_kv);
 }
 
 namespace {
